@@ -341,7 +341,7 @@ class Catalog:
             paths = [*removes, *(document.path for document, *_ in upserts)]
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             writer.executemany("delete from unsettled where key = ?", [(path_id(path),) for path in paths])
-            writer.executemany("insert into unsettled values (?)", [(key,) for key in unsettled])
+            writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in unsettled])
             for document, stat, chunks, embedded in upserts:
                 try:
                     for statement, values in insert_statements(document, stat, chunks, embedded=embedded):

@@ -195,7 +195,8 @@ class Index(Reader):
             ready = [self._check_kept(new) for new in prepared if new.document.path not in stale]
             replaced = [new for new in ready if new.kept is None]
             gone = [path for path in removed if path in self.manifest and not (fresh and fresh(path))]
-            if not ready and not gone:
+            changed = [*gone, *(new.document.path for new in ready)]
+            if not changed:
                 return list(stale)
             leaving = dict.fromkeys((*self._orphans, *map(path_id, gone)), ())
             chunks = leaving | {path_id(new.document.path): ChunkRows(new) for new in replaced}
@@ -207,14 +208,14 @@ class Index(Reader):
             try:
                 self._write(ready, gone, chunks, facets)
             except BaseException:
-                self._late_writes.abandon(chunks.keys())
-                self._forget_rows([*gone, *(new.document.path for new in ready)])
+                self._late_writes.abandon(path_id(path) for path in changed if path in self.manifest)
+                self._forget_rows(changed)
                 raise
             self._remember(ready, gone)
             if many:
                 release_unused()
             if self.on_commit:
-                self.on_commit([*gone, *(new.document.path for new in ready)])
+                self.on_commit(changed)
             return list(stale)
 
     def _write(
@@ -233,8 +234,7 @@ class Index(Reader):
                     partial(self._store.replace, chunks, buffered=True),
                     partial(self._observations.replace, facets, buffered=True),
                 )
-            paths = [*gone, *(new.document.path for new in ready)]
-            unwritten = self._late_writes.find({path_id(path) for path in paths})
+            unwritten = self._late_writes.find({*chunks, *(path_id(new.document.path) for new in ready)})
             self._catalog.write(
                 upserts=[(new.document, new.stat, new.chunk_count, new.has_all_vectors) for new in ready],
                 removes=gone,

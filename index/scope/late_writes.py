@@ -42,22 +42,22 @@ class LateWrites:
             except RuntimeError:  # the system allows no more threads; the next commit tries again
                 self._timer = None
 
-    def abandon(self, keys: Collection[str]) -> None:
-        """Leave the marks of documents whose commit failed until a later commit. The caller holds the lock."""
+    def abandon(self, keys: Iterable[str]) -> None:
+        """Leave the marks of known documents whose commit failed until a later commit. The caller holds the lock."""
         self._waiting.difference_update(keys)
 
     def finish(self) -> None:
         """Write all rows that only memory has. Raises Unavailable if that fails; they stay in memory then."""
-        if self._waiting:
-            for store in self._stores():
-                store.flush()
-            self._settle()
+        for store in self._stores():
+            store.flush()
+        self._settle()
 
     def close(self) -> None:
         """Remove the marks of what the stores wrote when they were closed. The caller holds the lock."""
         if self._timer:
             self._timer.cancel()
-        self._settle()
+        with suppress(Unavailable):  # the next start then reads some files again
+            self._settle()
 
     def _write_late(self) -> None:
         foreground.give_way()

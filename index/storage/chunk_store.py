@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any, Final, TypeAlias, TypeVar
@@ -176,8 +177,7 @@ class ChunkStore(StoreWriter):
             for row in itertools.chain.from_iterable(self._buffer.values())
             if row.vector is not None and row.digest in digests
         }
-        with self._gate.enter():
-            answers = self._run(self._table.vectors_of_digests(set(digests) - buffered.keys()))
+        answers = self._run_unflushed(self._table.vectors_of_digests(set(digests) - buffered.keys()))
         return buffered | {digest: vector for answer in answers for digest, vector in arrow_rows.read_vectors(answer)}
 
     def vectors_of(self, doc_id: str, most: int | None = None) -> np.ndarray:
@@ -210,11 +210,15 @@ class ChunkStore(StoreWriter):
 
     def rows_of(self, doc_id: str) -> list[Row]:
         """Return the rows of one document in order, without their vectors."""
-        return arrow_rows.read_rows(self._run_read(self._table.rows_of(doc_id)))
+        if (rows := self._buffer.get(doc_id)) is not None:
+            return [replace(row, vector=None) for row in sorted(rows, key=lambda row: row.ord)]
+        return arrow_rows.read_rows(self._run_unflushed(self._table.rows_of(doc_id)))
 
     def rows_with_vectors(self, doc_id: str) -> list[Row]:
         """Return the rows of one document in order, with their vectors."""
-        rows = arrow_rows.read_rows_with_vectors(self._run_read(self._table.rows_with_vectors_of(doc_id)))
+        rows: Iterable[Row] | None = self._buffer.get(doc_id)
+        if rows is None:
+            rows = arrow_rows.read_rows_with_vectors(self._run_unflushed(self._table.rows_with_vectors_of(doc_id)))
         return sorted(rows, key=lambda row: row.ord)
 
     def texts(self, filter: Filter, part: str) -> dict[str, str]:
@@ -358,11 +362,13 @@ class ChunkStore(StoreWriter):
     def _start_loading_rows(self) -> None:
         """Start to load the rows, or their vectors, into memory if they are few enough and not there."""
         fit = maintenance_policy.may_be_held(self._work.rows, self._too_large) or self._holds_vectors()
-        if fit and self._table.seen.held is None and self._recalling.acquire(blocking=False):
-            try:
+        if not fit or not self._recalling.acquire(blocking=False):
+            return
+        if self._table.seen.held is None:  # tested last: another thread may just have loaded them
+            with suppress(RuntimeError):  # the system allows no more threads; a later search tries again
                 threading.Thread(target=self._load_rows, name="recall", daemon=True).start()
-            except RuntimeError:  # the system allows no more threads; a later search tries again
-                self._recalling.release()
+                return
+        self._recalling.release()
 
     def _load_rows(self) -> None:
         is_large = self._work.rows > maintenance_policy.AWAITED
@@ -418,9 +424,10 @@ class ChunkStore(StoreWriter):
         return self._run(lancedb_table.next_batch(batches))
 
     def _flush_for_table(self) -> None:
-        """Write the buffer to the table if searches read the table."""
+        """Write the buffer to the table if searches read the table; if that fails, they lack the newest rows."""
         if self._table.seen.rows is None:
-            self.flush()
+            with suppress(Unavailable):  # the next write reports it
+                self.flush()
 
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
         try:
@@ -428,5 +435,8 @@ class ChunkStore(StoreWriter):
         except BaseException:
             work.close()
             raise
+        return self._run_unflushed(work)
+
+    def _run_unflushed(self, work: Coroutine[Any, Any, T]) -> T:
         with self._gate.enter():
             return self._run(work)

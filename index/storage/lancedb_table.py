@@ -175,15 +175,15 @@ class Table:
         """Give this handle and these rows to all later readers."""
         self.seen = TableView(reader, held)
 
-    async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int] | None:
-        """Replace the rows of these documents; return a reader of the result and the number of rows removed.
+    async def replace(self, ids: Sequence[str], batches: Iterator[Any]) -> tuple[AsyncTable, int]:
+        """Replace the rows of these documents; return a reader of the newest version and the number of rows removed.
 
-        Returns None when there is nothing to do; then no version is written."""
+        When there is nothing to do, no version is written."""
         await self.undo_write()
         known = [doc_id for doc_id in ids if doc_id in self._counts]
         batch = next(batches, None)
         if not known and batch is None:
-            return None
+            return await self._db.open_table(NAME), 0
         self._undo = await self._writer.version()
         try:
             with PanicAsFailure():

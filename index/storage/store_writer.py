@@ -109,16 +109,15 @@ class StoreWriter:
             return
         batches = arrow_rows.to_batches(itertools.chain.from_iterable(together.values()), self._table.dimensions)
         try:
-            written = self._run(self._table.replace(list(together), batches))
-            if written:
-                self._sync_files()
+            reader, removed = self._run(self._table.replace(list(together), batches))
+            self._sync_files()
         except BaseException:
             self._unsure = True
             raise
         with self._showing:
-            self._buffer = {doc_id: rows for doc_id, rows in self._buffer.items() if before.get(doc_id) is not rows}
-            if written:
-                self._show_written(*written, together, new=documents)
+            newer = {doc_id: rows for doc_id, rows in self._buffer.items() if before.get(doc_id) is not rows}
+            self._show_written(reader, removed, together, new=documents, keep=bool(newer))
+            self._buffer = newer  # last: until then, readers find the rows here
 
     def _show_written(
         self,
@@ -127,16 +126,17 @@ class StoreWriter:
         written: Mapping[str, Collection[Row]],
         *,
         new: Mapping[str, Collection[Row]],
+        keep: bool,
     ) -> None:
-        """Let readers see what was `written`, of which the rows in memory lack what is `new`."""
+        """Let readers see what was `written`, of which the rows in memory lack what is `new`; `keep` these for the buffer."""
         added = sum(map(len, written.values()))
         large = maintenance_policy.is_large_write(added, self._work.rows)
-        self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
+        if added or removed:
+            self._work = self._work.add_commit(added=added, removed=removed, now=time.monotonic())
         held = self._current_rows()
-        # The rows are copied last, when the memory for adding them is free again. They stay while the buffer needs them.
-        if held is not None and (self._buffer or (not large and fits(held, self._work.rows))):
-            later = {doc_id: rows for doc_id, rows in new.items() if doc_id not in self._buffer}
-            self._table.show_readers(reader, held.replace(later) if later else held)
+        # The rows are copied last, when the memory for adding them is free again.
+        if held is not None and (keep or (not large and fits(held, self._work.rows))):
+            self._table.show_readers(reader, held.replace(new) if new else held)
         else:
             self._table.show_readers(reader, None)
         self._unsure = False

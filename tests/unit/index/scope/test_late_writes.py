@@ -187,6 +187,40 @@ def test_the_mark_of_a_commit_that_failed_stays_when_its_rows_are_written(filled
     assert marks(filled) == set()
 
 
+def test_a_mark_goes_although_a_document_could_not_be_created_again(tmp_path, filled, monkeypatch):
+    filled.commit([], [GONE])
+    with monkeypatch.context() as patch:
+        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        with pytest.raises(Unavailable):
+            put(filled, note(GONE, "once more"))
+    filled._late_writes.finish()
+    assert marks(filled) == set()
+    filled.drop_orphans()
+    filled.close()
+    with opened(tmp_path / "index") as again:
+        assert not again.mending
+
+
+def test_rows_without_a_document_are_marked_until_their_removal_is_written(tmp_path, filled, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        with pytest.raises(Unavailable):
+            put(filled, note(NEW, "never listed"))
+    filled._late_writes.finish()
+    put(filled, note(NOTE, "changed words"))  # takes the orphan along
+    assert len(marks(filled)) == 2
+    shutil.copytree(tmp_path / "index", tmp_path / "crashed")
+    assert check_index(tmp_path / "crashed", "captures", uri=str(tmp_path / "crashed")) == ""
+
+
+def test_an_index_closes_although_its_marks_can_not_be_removed(tmp_path, filled, monkeypatch):
+    put(filled, note(NOTE, "changed words"))
+    monkeypatch.setattr(filled._catalog, "settle", lambda _: fail())
+    filled.close()
+    with opened(tmp_path / "index") as again:
+        assert again.mending and hits(again, "changed") == [NOTE]
+
+
 def test_without_another_thread_the_next_commit_tries_again(filled, monkeypatch):
     def refuse(self):
         raise RuntimeError("can't start new thread")

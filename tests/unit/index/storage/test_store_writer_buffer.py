@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from index.errors import Unavailable
 from index.model import Filter
+from index.observations.resident_observations import ObservationVectors
 from index.storage import maintenance_policy
 from index.storage.chunk_store import ChunkStore
 from tests.support import temporary_folders
@@ -176,6 +177,99 @@ def test_a_flush_that_fails_keeps_what_waits(filled, monkeypatch, late):
 
 async def fail_async(*_):
     raise OSError(28, "No space left on device")
+
+
+def test_a_removal_that_was_written_but_not_synced_is_synced_and_shown_by_the_next_flush(store, monkeypatch):
+    store.replace(OLD)
+    load(store)
+    store.replace({"a": []}, buffered=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_sync_files", fail)
+        with pytest.raises(Unavailable):
+            store.flush()
+    synced, sync = [], store._sync_files
+    monkeypatch.setattr(store, "_sync_files", lambda **given: (synced.append(1), sync(**given)))
+    store.flush()
+    assert synced and not store.unwritten and not store._unsure
+    assert written(store) == expected({"b": OLD["b"]})
+
+
+def test_rows_that_are_removed_before_they_were_written_leave_memory_too(store):
+    store.replace(OLD)
+    load(store)
+    store.replace({"c": NEW["c"]}, buffered=True)
+    store.replace({"c": []})
+    assert found(store, "third") == [] and near(store, "third words", pool=1) != ["c"]
+    assert not store.unwritten and written(store) == expected(OLD)
+
+
+def test_what_waits_and_what_does_not_is_read_though_nothing_can_be_written(filled, monkeypatch):
+    filled.flush()
+    filled.replace({"a": [], "d": [row("d", 0, "fifth words")]}, buffered=True)
+    monkeypatch.setattr(filled, "_sync_files", fail)
+    assert [one.text for one in filled.rows_of("c")] == ["third words", "fourth words"]
+    assert [one.text for one in filled.rows_of("d")] == ["fifth words"] and filled.rows_of("a") == []
+    assert [one.vector is None for one in filled.rows_of("d")] == [True]
+    assert np.allclose(filled.rows_with_vectors("d")[0].vector, unit("fifth words"))
+    assert len(filled.rows_with_vectors("c")) == 2 and filled.unwritten
+
+
+def test_a_search_of_the_table_sees_what_waits(tmp_path, monkeypatch):
+    monkeypatch.setattr(maintenance_policy, "HELD", 3)
+    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
+    of_type = Filter(workspace="default", type="p")
+
+    def fact(doc_id, text):
+        return {doc_id: [row(doc_id, 0, text, heading="1", type="p")]}
+
+    for name in "abcdef":
+        store.replace(fact(name, f"old words {name}"))
+    until(lambda: store.nearest([(unit("x"), of_type)], 3) and store._table.seen.vectors is not None)
+    for read in (lambda: found(store, "fresh", of_type) == ["b"], lambda: len(store.vectors_of("b")) == 1):
+        store.replace(fact("b", "fresh words"), buffered=True)
+        assert set(store.unwritten) == {"b"}
+        assert [match.doc_id for match in store.nearest([(unit("fresh words"), of_type)], 1)[0]] == ["b"]
+        assert read()
+    store.replace(fact("b", "last words"), buffered=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(store, "_sync_files", fail)
+        assert found(store, "old", of_type), "a search goes on though nothing can be written"
+    store.flush()
+    assert found(store, "last", of_type) == ["b"]
+    store.close()
+
+
+def test_rows_that_outgrow_memory_during_a_flush_stay_while_others_wait(filled, monkeypatch):
+    sync = filled._sync_files
+
+    def meanwhile(**given):
+        sync(**given)
+        filled.replace({"d": [row("d", 0, "fifth words")]}, buffered=True)
+        monkeypatch.setattr(maintenance_policy, "OUTGROWN", 2)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(filled, "_sync_files", meanwhile)
+        filled.flush()
+    assert set(filled.unwritten) == {"d"} and found(filled, "fifth") == ["d"]
+    filled.flush()
+    assert filled._table.seen.held is None and found(filled, "fifth") == ["d"]
+
+
+def test_rows_that_another_thread_has_just_loaded_are_not_loaded_again(store, monkeypatch):
+    store.replace(OLD)
+    real, loads = store._recalling, []
+
+    class Late:
+        def acquire(self, **given):
+            store._recalling = real
+            load(store)
+            until(lambda: not real.locked())
+            monkeypatch.setattr(store, "_load_rows", lambda: loads.append(1))
+            return real.acquire(**given)
+
+    store._recalling = Late()
+    store._start_loading_rows()
+    assert not loads and not real.locked(), "what was buffered meanwhile would be missing"
 
 
 def test_closing_writes_what_waits(tmp_path):
