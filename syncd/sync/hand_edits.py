@@ -99,7 +99,7 @@ class HandEdits:
             return False
         is_same = visible_digest(document) == edit.was and document.version == edit.version
         # A promotion removes the version, so the same text may return with an earlier one, and then counts as edited.
-        if is_same or (document.version > edit.version and not _node_times(edit, document)):
+        if document.version > edit.version or is_same:
             self._delete(path)
             return False
         if not self._is_own_write(document):
@@ -126,11 +126,9 @@ class HandEdits:
         if head_moves.is_from_git(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
             self._delete(document.path)
             return {}
-        before, at = _times(edit)
-        stamps: dict[str, PropertyValue] = _node_times(edit, document)
-        if document.version > edit.version:  # an agent has written on top of the edit
-            return stamps
-        stamps = {"version": edit.version + 1, **stamps}
+        before = edit.created_at if edit.updated_at is None else edit.updated_at
+        at = max(before, edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before)
+        stamps: dict[str, PropertyValue] = {"version": edit.version + 1, **_node_times(edit, document, before, at)}
         if document.updated_at is None or document.updated_at <= before:  # otherwise the editor has set it
             stamps = {"updated_at": iso(at), **stamps}
         if document.has_file_time(stat):  # otherwise it would follow every edit
@@ -241,24 +239,14 @@ def _node_digests(record: Record, index: Index) -> str:
     return " ".join(map(_short_digest, [record.summary or "", *(fact.content for fact in facts)]))
 
 
-def _times(edit: Edit) -> tuple[int, int]:
-    """Return when the note was changed before the edit, and the time of the edit."""
-    before = edit.created_at if edit.updated_at is None else edit.updated_at
-    return before, max(before, edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before)
-
-
-def _node_times(edit: Edit, document: Document) -> dict[str, PropertyValue]:
-    """Return new times for the summary and for the facts: only for what the edit changed, and only if nobody has set that time since."""
+def _node_times(edit: Edit, document: Document, before: int, at: int) -> dict[str, PropertyValue]:
+    """Return new times for the summary and for the facts: only for what the edit changed, and only if the editor has not set that time."""
     times: dict[str, PropertyValue] = {}
     if (node := document.node) is None or not edit.node:
         return times
-    before, at = _times(edit)
     summary, *facts = edit.node.split()
     if _short_digest(document.summary or "") != summary and (node.summary_updated_at or 0) <= before:
-        if document.summary:
-            times["summary_updated_at"] = iso(at)
-        elif node.summary_updated_at is not None:
-            times["summary_updated_at"] = None
+        times["summary_updated_at"] = iso(at) if document.summary else None
     known = {*facts}
     is_new = any(_short_digest(fact.content) not in known for fact in node.observations)
     if is_new and (node.observed_at or 0) <= before:

@@ -4,7 +4,6 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from index.topics.summary_and_tags import Enrichment
-from syncd.notes.timestamps import iso
 from tests.support.hand_edits import AT, front, settled, written
 from tests.support.parsed_notes import parse
 from tests.support.world import promote
@@ -136,22 +135,3 @@ def test_without_a_version_too_an_agent_replaces_no_property_that_was_just_edite
         assert caught.value.retryable
         assert [file.read_text() for file in files] == edited
         slow.run()
-
-
-@pytest.mark.parametrize(
-    ("new", "expected"),
-    [("summary: B\n", iso(AT + 1)), ("summary: A\n", iso(AT)), ("", None)],
-    ids=["new", "old", "none"],
-)
-def test_a_summary_gets_the_time_of_its_edit_although_an_agent_writes_over_it(world, space, new, expected):
-    times = f"created_at: 2026-01-02\nupdated_at: {iso(AT)}\nsummary_updated_at: {iso(AT)}\nlast_ordinal: 1\n"
-    node = f"---\nid: ada\nsummary: A\n{times}---\n## Observations\n- one ^o1\n"
-    path = "Captures/default/Entities/Ada.md"
-    written(world, node, path)
-    world.run()
-    file = written(world, (world.vault / path).read_text().replace("summary: A\n", new), path, at=AT + 1)
-    space.nodes.add_observations([("Ada", ["two"])])
-    version = front(file)["version"]
-    world.run()
-    assert (front(file).get("summary_updated_at"), front(file)["version"]) == (expected, version)
-    settled(world)
