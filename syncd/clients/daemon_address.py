@@ -57,8 +57,10 @@ def memex_command(chosen: Settings) -> str:
 
 def init_command(chosen: Settings) -> str:
     """Return the command that sets up this vault with the same state folder."""
-    named = "state" in chosen.origins
-    return shlex.join(["memex", "init", str(chosen.vault.path), *(["--state", str(chosen.state)] if named else [])])
+    options = ["--state", str(chosen.state)] if "state" in chosen.origins else []
+    if chosen.file and chosen.file != default_settings_file(os.environ):
+        options += ["--config", str(chosen.file)]
+    return shlex.join(["memex", "init", str(chosen.vault.path), *options])
 
 
 def find_state(options: Sequence[str]) -> Path | None:

@@ -88,9 +88,19 @@ def _no_folder(settings: Settings) -> NotFound:
             f"`{shlex.join(['memex', 'init', '--create', str(path)])}`"
         )
     return NotFound(
-        f"the folder of the vault {path} is missing: mount its disk, or move it back; if you renamed or moved it, name its new "
-        f"folder: `memex init VAULT --state {shlex.quote(str(state))}` keeps all keys"
+        f"the folder of the vault {path} is missing: mount its disk, or move it back; {moved_vault_advice(settings)}"
     )
+
+
+def moved_vault_advice(settings: Settings) -> str:
+    """Say how to keep the keys and the settings of a vault whose folder has another name now."""
+    state = toml_string(settings.state)
+    if settings.origins.get("vault.path") != str(settings.file):
+        return (
+            f"if you renamed or moved it: `memex init VAULT --state {shlex.quote(str(settings.state))}` keeps its keys"
+        )
+    kept = "" if "state" in settings.origins else f", and above [vault] the line state = {state}"
+    return f"if you renamed or moved it, write its new folder into {settings.file} as vault.path{kept}"
 
 
 def is_registered(settings: Settings, environ: Mapping[str, str]) -> bool:
@@ -103,14 +113,17 @@ def is_registered(settings: Settings, environ: Mapping[str, str]) -> bool:
     )
 
 
-def refuse_inside_vault(folder: Path, environ: Mapping[str, str]) -> None:
-    """Raise InvalidArgument for a folder inside a known vault: both vaults would index its notes."""
-    known = known_vaults(environ)
-    around = find_vault_around([vault for vault in known if not is_same_folder(vault.path, folder)], folder)
-    outer = next((vault.path for vault in known if vault.file == around), None)
+def refuse_inside_vault(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raise InvalidArgument for a new vault inside a known one: both would index its notes."""
+    folder, known = settings.vault.path, known_vaults(environ)
+    if read_vault_path(settings.state) is not None or any(is_same_folder(vault.path, folder) for vault in known):
+        return  # it was set up before, or moved
+    around = find_vault_around([vault for vault in known if vault.path.is_dir()], folder)
+    outer = next((vault for vault in known if vault.file == around), None)
     if outer is not None:
         raise InvalidArgument(
-            f"{folder} is inside the vault {outer}, which has its notes already: name a folder outside it"
+            f"{folder} is inside the vault {outer.path}, which has its notes already: name a folder outside it, or remove the "
+            f"settings file of that vault first: {outer.file}"
         )
 
 
@@ -243,13 +256,10 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
 def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:
     """Return the settings file of this vault, written if it is missing, and whether Memex reads it without --config.
 
-    If a settings file names a missing folder and this vault's state folder, the vault was moved: the file gets the new path.
     If the default settings file belongs to another vault, this vault gets a separate file beside it. Raises Conflict if
     the file to use belongs to another vault."""
     usual = Path.cwd() / expand_home(named) if named else default_settings_file(environ)
-    if not named and (
-        known := find_vault(known_vaults(environ), settings.vault.path) or _follow_move(settings, environ)
-    ):
+    if not named and (known := find_vault(known_vaults(environ), settings.vault.path)):
         return known, known == usual
     if _claim_settings_file(usual, settings, environ):
         return usual, True
@@ -261,19 +271,6 @@ def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping
     if not _claim_settings_file(file, settings, environ):
         raise Conflict(f"the settings file {file} is for another vault: move it away, or pass --config")
     return file, False
-
-
-def _follow_move(settings: Settings, environ: Mapping[str, str]) -> Path | None:
-    """Write the new path of a moved vault into its settings file, and return the file; None if there is none."""
-    calm = {name: value for name, value in environ.items() if name in OF_EVERY_VAULT}
-    for known in known_vaults(environ):
-        with contextlib.suppress(InvalidArgument):
-            if not known.path.is_dir() and load({"config": str(known.file)}, calm).state == settings.state:
-                text = known.file.read_bytes().decode()
-                if moved := relocate_settings(text, vault=settings.vault.path, state=settings.state):
-                    write_settings_file(known.file, moved)
-                    return known.file
-    return None
 
 
 def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, str]) -> bool:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
-from index.errors import NotFound
+from index.errors import NotFound, Unavailable
 from index.names import did_you_mean
 from index.scope.index import Index
 from syncd.daemon.control_socket import Arguments, Operation, Progress
@@ -124,7 +125,8 @@ def _find_workspace(operation: Operation, agent_access: AgentAccess) -> Operatio
 
     def run_with_advice(arguments: Arguments, progress: Progress) -> Any:
         if isinstance(typed := arguments.get("workspace"), str):
-            arguments = {**arguments, "workspace": agent_access.spell_workspace(typed)}
+            with suppress(Unavailable):  # the vault is away; the operation may need none
+                arguments = {**arguments, "workspace": agent_access.spell_workspace(typed)}
         try:
             return operation(arguments, progress)
         except NotFound as error:

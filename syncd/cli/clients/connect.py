@@ -172,7 +172,7 @@ def _require_file(request: ConnectionRequest) -> ClientFile:
 
 def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
     """Create a key, and print the lines with it; Memex never shows the key again."""
-    if has_valid_entry(call, request):
+    if has_valid_entry(call, request, url):
         print_answer(
             _answer(request, url, None, changed=False) | {"key": None, "lines": None},
             lambda: (

@@ -188,7 +188,7 @@ def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
     from syncd.installation.vault_setup import has_notes, refuse_inside_vault
 
     folder = chosen.vault.path
-    refuse_inside_vault(folder, os.environ)
+    refuse_inside_vault(chosen, os.environ)
     if not folder.is_dir() or read_vault_path(chosen.state) == folder or (create and not any(folder.iterdir())):
         return
     if not has_notes(folder):

@@ -17,6 +17,7 @@ from index.errors import Conflict, InvalidArgument, MemexError
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
 from syncd.git.hooks import previous_hook_path
 from syncd.git.repository_state import UNWELL
+from syncd.installation.vault_setup import moved_vault_advice
 from syncd.state.damage import READ_ONLY, REMOUNT, is_read_only
 from syncd.state.ledger import SQLITE_HERE
 from syncd.vault.vault import Vault
@@ -46,7 +47,7 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
             "vault",
             "wrong",
             f"{root} can't be opened: {error.strerror}",
-            f"ls -ld {quote_path(root)}; is its disk mounted? If you renamed or moved it: memex init VAULT --state {quote_path(context.state)}",
+            f"ls -ld {quote_path(root)}; is its disk mounted; {moved_vault_advice(context.settings)}",
         )
         return
     if not stat.S_ISDIR(info.st_mode):

@@ -18,7 +18,9 @@ OPTIONS: Final = {"vault.path": "--vault", "state": "--state", "config": "--conf
 # Commands that name their vault themselves, or need none.
 _WITHOUT_VAULT: Final = frozenset({"init", "use", "vaults", "demo", "help", "completion"})
 # A command, not the name of a note: after a backtick, punctuation, or a verb.
-_COMMAND: Final = re.compile(r"(?:^|(?<=[`(])|(?<=[:;,(] )|(?<=\brun )|(?<=\bsee ))memex (?=([a-z]+)\b)", re.MULTILINE)
+_COMMAND: Final = re.compile(
+    r"(?:^|(?<=[`(])|(?<=[:;,(?] )|(?<=\brun )|(?<=\bsee )|(?<=\bas in ))memex (?=([a-z]+)\b(?!\.\w))", re.MULTILINE
+)
 
 
 def vault_options() -> list[str]:

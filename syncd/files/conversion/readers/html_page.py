@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import re
+from contextlib import suppress
 from typing import BinaryIO, Final
 
 from justhtml import JustHTML
@@ -49,9 +50,9 @@ def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:
     stated = _CHARSET.search(raw, 0, 4096)
     # A page whose statement can be read as ASCII is in no encoding of wider units.
     if stated and not _WIDE.match(stated[1]) and not raw.startswith((b"\xef\xbb\xbf", b"\xff\xfe", b"\xfe\xff")):
-        try:
+        with suppress(LookupError):  # an unknown encoding
             name = codecs.lookup(stated[1].decode("ascii")).name
-            return raw.decode(_INSTEAD.get(name, name)), ()
-        except (LookupError, ValueError):
-            pass  # an unknown encoding, or not the page's real one
+            for encoding in (_INSTEAD.get(name, name), name):  # cp1252 lacks five bytes that ISO 8859-1 has
+                with suppress(ValueError):  # not the page's real one
+                    return raw.decode(encoding), ()
     return decode(raw)

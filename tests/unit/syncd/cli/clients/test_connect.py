@@ -498,3 +498,7 @@ def test_no_new_key_is_printed_while_the_file_has_a_valid_one(world, capfd):
     assert run_command(["connect", "cursor"]) == 0
     assert "mcp.json already has this connection" in capfd.readouterr().out
     assert keys(world) == before
+    file = Path.home() / ".cursor/mcp.json"
+    file.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", file.read_text()))
+    assert run_command(["connect", "cursor"]) == 0
+    assert '"mcpServers"' in capfd.readouterr().out, "the address in the file is an earlier one"

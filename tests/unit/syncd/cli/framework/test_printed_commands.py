@@ -29,6 +29,8 @@ def complete(text, **named):
         ("run `memex key create`, or see memex status", "run `memex --state /s key create`, or see memex --state /s status"),
         ("run `memex init VAULT`", "run `memex init VAULT`"),
         ("memex: 'My memex status.md' is gone, memexes too", "memex: 'My memex status.md' is gone, memexes too"),
+        ("memex log.md: bad front matter", "memex log.md: bad front matter"),
+        ("did you mean 'x'? memex search finds it", "did you mean 'x'? memex --state /s search finds it"),
     ],
 )  # fmt: skip
 def test_commands_in_a_message_get_the_options_once(text, shown):

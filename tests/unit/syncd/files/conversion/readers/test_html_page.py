@@ -154,6 +154,13 @@ def test_an_older_encoding_that_a_page_states_is_read_as_browsers_read_it(stated
     assert (read.text.strip(), read.warnings) == (text, ())
 
 
+@pytest.mark.parametrize(("stated", "odd"), [("iso-8859-1", b"\x81"), ("iso-8859-1", b"\x90"), ("iso-8859-9", b"\x8d")])
+def test_a_byte_that_the_encoding_of_windows_lacks_does_not_stop_the_reading(stated, odd):
+    html = f'<html><head><meta charset="{stated}"></head><body><p>Größe für Bücher: très bien</p></body></html>'
+    read = read_html(io.BytesIO(html.encode("latin-1").replace(b": ", b": " + odd)), BOUNDS)
+    assert (read.text.strip().replace(odd.decode("latin-1"), ""), read.warnings) == ("Größe für Bücher: très bien", ())
+
+
 @pytest.mark.parametrize("stated", ["utf-16", "UTF-16LE", "utf16", "utf-32"])
 @pytest.mark.parametrize("end", ["", " "])
 def test_a_statement_of_an_encoding_in_which_it_could_not_be_read_is_ignored(stated, end):
