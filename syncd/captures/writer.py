@@ -64,10 +64,11 @@ def hold_commits(captures: ScopeIndex) -> Iterator[Index]:
 
 
 @contextmanager
-def lock_workspace(inbox: Inbox, workspace: str) -> Iterator[None]:
-    """Lock the workspace for writes to entities or memos, embedding included, once all its notes are indexed."""
+def lock_workspace(inbox: Inbox, workspace: str, *, indexed: bool = True) -> Iterator[None]:
+    """Lock the workspace for writes to entities or memos, embedding included; `indexed`: once all its notes are indexed."""
     with inbox.writing.setdefault(workspace, threading.Lock()):
-        check_workspace_indexed(inbox, workspace)
+        if indexed:
+            check_workspace_indexed(inbox, workspace)
         yield
 
 

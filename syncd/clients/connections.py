@@ -230,21 +230,6 @@ def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connectio
     return request.connection(url, secret)
 
 
-def has_valid_entry(ask: Ask, request: ConnectionRequest, url: str) -> bool:
-    """Return whether the client's file has the requested connection with a valid key, which a new key would revoke; False with `renew`."""
-    if request.file is None:
-        return False
-    with suppress(MemexError):  # the person pastes the lines into a file that Memex can't read
-        servers = ServerEntries(request.file, request, read_file(request.file).text)
-        entry = servers.read()
-        secret, _ = _reusable_secret(ask, request, entry)
-        if not secret:
-            return False
-        written = ServerEntries(request.file, request, servers.put(request.connection(url, secret), entry)).read()
-        return bool(written == entry)
-    return False
-
-
 def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> WrittenEntry:
     """Write the entry into the client's file, unless it is already there with a valid key.
 

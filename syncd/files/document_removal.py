@@ -75,5 +75,7 @@ def delete_document(inbox: Inbox, workspace: str, find: Callable[[], Record]) ->
         record = find()
         return deletion_changes(inbox, index, record, NoteDrafts(inbox)), record
 
-    with lock_workspace(inbox, workspace):
+    with lock_workspace(
+        inbox, workspace, indexed=False
+    ):  # a relation of a note that is not indexed yet stays, without a target
         return write_batch(inbox, decide)

@@ -307,7 +307,7 @@ def list_routes(app: Any) -> list[str]:
         methods = route.methods if isinstance(route, Route) and route.methods else {"GET", "POST", "DELETE"}
         methods = {"POST"} if route.path == "/sse/messages" else methods - {"HEAD"}
         rows += [f"{method} {re.sub(':[a-z]+}', '}', route.path)}" for method in sorted(methods)]
-    forms = [f"{limit.method} {limit.path} as a form" for limit in app._bodies if limit.content_type]
+    forms = [f"POST {limit.path} as a form" for limit in app._bodies if limit.content_type]
     return rows + forms
 
 

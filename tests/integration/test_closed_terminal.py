@@ -223,7 +223,9 @@ def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_n
 
 
 def test_stop_ends_the_daemon_and_comes_back_when_it_has_ended(memex):
-    assert memex.json("stop") == {"stopped": False, "pid": None, "by": None}
+    with pytest.raises(Failed) as failed:
+        memex.run("stop")
+    assert failed.value.code == 4, "it was never set up"
     memex.serve()
     process, memex.process = memex.process, None
     assert memex.json("stop") == {"stopped": True, "pid": process.pid, "by": "request"}

@@ -37,7 +37,6 @@ from syncd.clients.connections import (
     find_key,
     find_settings_file,
     find_valid_keys,
-    has_valid_entry,
     is_live,
     make_connection,
     remove_connection,
@@ -172,14 +171,6 @@ def _require_file(request: ConnectionRequest) -> ClientFile:
 
 def _print(call: Ask, request: ConnectionRequest, url: str) -> None:
     """Create a key, and print the lines with it; Memex never shows the key again."""
-    if has_valid_entry(call, request, url):
-        print_answer(
-            _answer(request, url, None, changed=False) | {"key": None, "lines": None},
-            lambda: (
-                f"{request.file} already has this connection with a valid key; nothing was changed. For a new key, add --renew"
-            ),
-        )
-        return
     earlier = find_key(call, request.key_name)
     connection = make_connection(call, request, url)
     lines = paste_text(request.client, connection, request.file_name)

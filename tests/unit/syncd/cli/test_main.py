@@ -197,7 +197,7 @@ def test_what_destroys_is_looked_up_and_asks_at_a_terminal(daemon, monkeypatch, 
 
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     assert run_command(line.split()) == 130
-    assert capfd.readouterr().err == f"{question}\n"
+    assert capfd.readouterr().err == f"{question}memex: nothing was changed\n\n"
     assert [name for name, _ in daemon.asked] == [looked]
     monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
     assert run_command(line.split()) == 0

@@ -273,7 +273,7 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert (number, "brought back" in out, "nothing was changed" in out) == (0, True, True)
     number, out, _ = memex("undo", "--yes", "--since", "1h", "--key", "codex")
     assert (number, "brought back" in out) == (0, True)
-    again = out.rpartition("memex undo ")[2].strip()
+    again = out.rpartition(" undo ")[2].strip()
     assert memex("undo", "--yes", again)[0] == 0
     assert not (world.vault / other.path).exists()
     world.write(kept.path, "mine")

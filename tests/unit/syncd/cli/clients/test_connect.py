@@ -490,15 +490,3 @@ def test_a_hooks_file_that_can_not_be_edited_does_not_keep_the_key(world, capfd,
     assert f"{file} was not changed: " in err
     assert "It may still contain the hook" in err
     assert keys(world).keys() == {"owner"}
-
-
-def test_no_new_key_is_printed_while_the_file_has_a_valid_one(world, capfd):
-    assert run_command(["connect", "cursor", "--write"]) == 0
-    before = keys(world)
-    assert run_command(["connect", "cursor"]) == 0
-    assert "mcp.json already has this connection" in capfd.readouterr().out
-    assert keys(world) == before
-    file = Path.home() / ".cursor/mcp.json"
-    file.write_text(re.sub(r"127\.0\.0\.1:\d+", "127.0.0.1:1", file.read_text()))
-    assert run_command(["connect", "cursor"]) == 0
-    assert '"mcpServers"' in capfd.readouterr().out, "the address in the file is an earlier one"
