@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from index.catalog.catalog import Catalog
-from index.errors import Unavailable
+from index.errors import Unavailable, run_all
 from index.foreground import foreground
 
 if TYPE_CHECKING:
@@ -48,9 +48,7 @@ class LateWrites:
 
     def finish(self) -> None:
         """Write all rows that only memory has. Raises Unavailable if that fails; they stay in memory then."""
-        for store in self._stores():
-            store.flush()
-        self._settle()
+        run_all([*(store.flush for store in self._stores()), self._settle])
 
     def close(self) -> None:
         """Remove the marks of what the stores wrote when they were closed. The caller holds the lock."""

@@ -56,7 +56,7 @@ def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
     return (_safe_name(stem, "") or "File") + end
 
 
-def note_name(raw_name: str) -> str:
+def uploaded_note_name(raw_name: str) -> str:
     """Return the base name, without ".md", of an uploaded note."""
     name = last_name(raw_name)
     end = known_ending(name, _NOTES)

@@ -15,7 +15,7 @@ from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Resour
 from index.model import Stat
 from index.names import fold
 from syncd.captures.writer import hide_file_name
-from syncd.documents.file_names import known_ending, note_name, numbered_names, stored_name
+from syncd.documents.file_names import known_ending, numbered_names, stored_name, uploaded_note_name
 from syncd.documents.file_note import without_front_matter
 from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import (
@@ -80,7 +80,7 @@ class UploadedFiles:
                 self._keep_file(order, folder, source, file_digest)
             raise
         if file_facts.media_type == MARKDOWN and not file_facts.cut:
-            return self._write_note(PlannedNote(order, folder, note_name(order.name), file_facts))
+            return self._write_note(PlannedNote(order, folder, uploaded_note_name(order.name), file_facts))
         name = stored_name(order.name, file_facts.media_type, self._converter.known)
         planned = PlannedNote(order, folder, name, without_front_matter(file_facts))
         return self._write_pair(planned, source, file_digest)

@@ -19,6 +19,7 @@ import secrets
 import shutil
 import tarfile
 import tempfile
+import tomllib
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -31,6 +32,7 @@ from index.names import replace_surrogates
 from syncd.history.audit_log import CAME, HEAD
 from syncd.history.change_journal import FORGET_ALL
 from syncd.history.overwritten_bytes import FOLDER
+from syncd.installation.vault_setup import toml_string
 from syncd.state import ledger
 from syncd.state.damage import ASIDE
 from syncd.state.folder import LEDGER, sync_folder
@@ -366,6 +368,28 @@ def restore_files(folder: Path, state: Path, contents: ArchiveContents) -> list[
     for parent in {path.parent for path in fresh.values()}:
         sync_folder(parent)
     return names
+
+
+def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | None:
+    """Return a settings file's text with another vault and state folder (None: the default state folder).
+
+    Returns None if the text can't be changed line by line."""
+    lines, section = [], ""
+    for line in text.splitlines():
+        name = line.partition("=")[0].strip()
+        if line.lstrip().startswith("["):
+            section = line.strip()
+        if section == "" and name == "state":
+            continue
+        lines.append(f"path = {toml_string(vault)}" if section == "[vault]" and name == "path" else line)
+    head = [f"state = {toml_string(state)}"] if state else []
+    made = "\n".join([*head, *lines]) + "\n"
+    try:
+        parsed = tomllib.loads(made)
+    except tomllib.TOMLDecodeError:
+        return None
+    right = parsed.get("vault", {}).get("path") == str(vault) and parsed.get("state") == (str(state) if state else None)
+    return made if right else None
 
 
 def check_replaceable(state: Path, *, force: bool) -> None:

@@ -48,7 +48,6 @@ log = logging.getLogger(__name__)
 
 OWNER = "owner"
 LOOKED_AT = 50_000  # most entries of a folder that are searched for a note
-OF_EVERY_VAULT = ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")  # variables that apply to every vault
 HEAD = "# Memex reads this file; `memex config` lists every setting with its value and its meaning.\n"
 
 
@@ -94,12 +93,11 @@ def _no_folder(settings: Settings) -> NotFound:
 
 def moved_vault_advice(settings: Settings) -> str:
     """Say how to keep the keys and the settings of a vault whose folder has another name now."""
-    state = toml_string(settings.state)
     if settings.origins.get("vault.path") != str(settings.file):
         return (
             f"if you renamed or moved it: `memex init VAULT --state {shlex.quote(str(settings.state))}` keeps its keys"
         )
-    kept = "" if "state" in settings.origins else f", and above [vault] the line state = {state}"
+    kept = "" if "state" in settings.origins else f", and above [vault] the line state = {toml_string(settings.state)}"
     return f"if you renamed or moved it, write its new folder into {settings.file} as vault.path{kept}"
 
 
@@ -277,7 +275,7 @@ def _claim_settings_file(file: Path, settings: Settings, environ: Mapping[str, s
     """Return whether `file` names this vault. Write it if it is missing, and add the vault if it names none.
 
     Raises Conflict if the vault can't be added."""
-    calm = {name: value for name, value in environ.items() if name in OF_EVERY_VAULT}
+    calm = {name: value for name, value in environ.items() if name in ("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME")}
     unasked = settings.state == default_state_folder(settings.vault.path, calm)
     state = "" if unasked else f"state = {toml_string(settings.state)}\n\n"
     vault = f"[vault]\npath = {toml_string(settings.vault.path)}\n"
@@ -329,28 +327,6 @@ def _line_end(text: str) -> str:
 def write_settings_file(file: Path, text: str) -> None:
     """Write the target of `file`, because a person may keep the settings elsewhere behind a symbolic link."""
     write_private(Path(os.path.realpath(file)), text)
-
-
-def relocate_settings(text: str, *, vault: Path, state: Path | None) -> str | None:
-    """Return a settings file's text with another vault and state folder (None: the default state folder).
-
-    Returns None if the text can't be changed line by line."""
-    lines, section = [], ""
-    for line in text.splitlines():
-        name = line.partition("=")[0].strip()
-        if line.lstrip().startswith("["):
-            section = line.strip()
-        if section == "" and name == "state":
-            continue
-        lines.append(f"path = {toml_string(vault)}" if section == "[vault]" and name == "path" else line)
-    head = [f"state = {toml_string(state)}"] if state else []
-    made = "\n".join([*head, *lines]) + "\n"
-    try:
-        parsed = tomllib.loads(made)
-    except tomllib.TOMLDecodeError:
-        return None
-    right = parsed.get("vault", {}).get("path") == str(vault) and parsed.get("state") == (str(state) if state else None)
-    return made if right else None
 
 
 def toml_string(path: Path) -> str:

@@ -74,7 +74,6 @@ def restore(file: str, force: bool) -> None:
     written with the present path of the vault. Memex checks every digest first, and restores nothing from a damaged,
     truncated or malicious archive. Afterwards all keys of the backup work, and `memex serve` rebuilds the index."""
     from syncd.installation import backup as archives
-    from syncd.installation.vault_setup import relocate_settings
     from syncd.state.damage import set_ledger_aside
     from syncd.state.process_lock import ProcessLock
 
@@ -97,7 +96,7 @@ def restore(file: str, force: bool) -> None:
         text = (folder / archives.SETTINGS).read_text(encoding="utf-8") if archives.SETTINGS in contents.files else None
         usual = default_state_folder(chosen.vault.path, os.environ)
         state = None if chosen.state == usual else chosen.state
-        made = None if text is None else relocate_settings(text, vault=chosen.vault.path, state=state)
+        made = None if text is None else archives.relocate_settings(text, vault=chosen.vault.path, state=state)
         written = _write_settings(made)
     result = {
         "vault": str(chosen.vault.path),

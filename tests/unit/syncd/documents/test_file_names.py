@@ -17,10 +17,10 @@ from syncd.documents.file_names import (
     link_to,
     node_name,
     note_folder,
-    note_name,
     numbered_names,
     rename_instruction_file,
     stored_name,
+    uploaded_note_name,
     why_not_imported,
 )
 from syncd.documents.file_types import KNOWN, SUFFIXES
@@ -53,7 +53,7 @@ def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media
 
 @given(NAMES)
 def test_every_given_name_of_a_note_becomes_one_that_a_link_can_name(given_name):
-    name = note_name(given_name)
+    name = uploaded_note_name(given_name)
     path = f"Captures/default/Files/{name}.md"
     assert objection(path, new=True) == ""
     assert link_to(path) == f"[[{path}]]"
@@ -125,7 +125,7 @@ def test_a_free_name_is_new_and_found_with_few_looks_among_many_taken_names(othe
 def test_a_secret_in_a_name_does_not_go_where_names_go():
     secret = next(iter(SECRETS.values())) if isinstance(SECRETS, dict) else SECRETS[0][1]
     assert secret not in stored_name(f"key {secret}.pdf", PDF, KNOWN)
-    assert secret not in note_name(f"key {secret}.md")
+    assert secret not in uploaded_note_name(f"key {secret}.md")
 
 
 @pytest.mark.parametrize("name", ["password: {}", "AWS_SECRET_ACCESS_KEY={}", 'api_key="{}"'])
@@ -133,7 +133,7 @@ def test_a_name_is_judged_with_the_signs_that_no_file_name_has(name):
     value = "ymwgnKR5BLmFg8Qys+FbuN3z5sbkm2uZKYivBnrR"
     for stored in (
         stored_name(name.format(value), PDF, KNOWN),
-        note_name(name.format(value)),
+        uploaded_note_name(name.format(value)),
         node_name(name.format(value)),
     ):
         assert value[:12] not in stored
@@ -144,7 +144,7 @@ def test_a_name_is_judged_with_the_signs_that_no_file_name_has(name):
     [("x.md", "x"), ("x.MD", "x"), ("x.markdown", "x"), ("x", "x"), ("x.md.md", "x"), ("a/b\\c d.md", "c d"), (".md", "md"), ("", "Note")],
 )  # fmt: skip
 def test_what_an_uploaded_note_is_called(given_name, stem):
-    assert note_name(given_name) == stem
+    assert uploaded_note_name(given_name) == stem
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ import pytest
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.history.change_journal import ChangeJournal, MovePlan, note_step
 from syncd.installation import backup
-from syncd.installation.backup import check_replaceable, check_target, irreplaceable_files, pack
+from syncd.installation.backup import check_replaceable, check_target, irreplaceable_files, pack, relocate_settings
 from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
@@ -233,6 +233,28 @@ def test_a_backup_must_not_lie_in_the_vault(tmp_path):
     check_target(tmp_path / "b.tar.gz", tmp_path / "vault")
     with pytest.raises(NotFound):
         check_target(tmp_path / "none/b.tar.gz", tmp_path / "vault")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[vault]\npath = "/old"\n',
+        '# a comment\nstate = "/s"\n\n[vault]\ninbox = "In"  # kept\npath = "/old"\n\n[server]\nport = 9\n',
+    ],
+)
+def test_settings_are_led_to_the_new_place(text):
+    made = relocate_settings(text, vault=Path('/new "vault"'), state=None)
+    told, old = tomllib.loads(made), tomllib.loads(text)
+    assert told["vault"] == old["vault"] | {"path": '/new "vault"'}
+    assert "state" not in told
+    assert told.get("server") == old.get("server")
+    assert ("# a comment" in made) == ("# a comment" in text)
+    assert tomllib.loads(relocate_settings(text, vault=Path("/v"), state=Path("/t")))["state"] == "/t"
+
+
+@pytest.mark.parametrize("text", ['vault.path = "/old"\n', 'vault = {path = "/old"}\n', "[vault\n", ""])
+def test_settings_that_are_written_otherwise_are_left_to_the_person(text):
+    assert relocate_settings(text, vault=Path("/new"), state=None) is None
 
 
 # The commands

@@ -18,7 +18,6 @@ from syncd.installation.vault_setup import (
     has_notes,
     install_client_key,
     put_under_git,
-    relocate_settings,
     reset_owner_key,
     set_up_vault,
     write_git_choice,
@@ -368,25 +367,3 @@ def test_a_folder_is_put_under_git_with_all_its_files_and_a_second_time_changes_
         put_under_git(tmp_path)
         asked = ["git", "-C", str(tmp_path), "log", "--format=%s", "--name-only"]
         assert subprocess.check_output(asked, text=True).split() == ["Begin", "Note.md"]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '[vault]\npath = "/old"\n',
-        '# a comment\nstate = "/s"\n\n[vault]\ninbox = "In"  # kept\npath = "/old"\n\n[server]\nport = 9\n',
-    ],
-)
-def test_settings_are_led_to_the_new_place(text):
-    made = relocate_settings(text, vault=Path('/new "vault"'), state=None)
-    told, old = tomllib.loads(made), tomllib.loads(text)
-    assert told["vault"] == old["vault"] | {"path": '/new "vault"'}
-    assert "state" not in told
-    assert told.get("server") == old.get("server")
-    assert ("# a comment" in made) == ("# a comment" in text)
-    assert tomllib.loads(relocate_settings(text, vault=Path("/v"), state=Path("/t")))["state"] == "/t"
-
-
-@pytest.mark.parametrize("text", ['vault.path = "/old"\n', 'vault = {path = "/old"}\n', "[vault\n", ""])
-def test_settings_that_are_written_otherwise_are_left_to_the_person(text):
-    assert relocate_settings(text, vault=Path("/new"), state=None) is None
