@@ -132,9 +132,13 @@ class Inside:
         return spent
 
     def listen(self) -> None:
-        """Answer until the input ends."""
+        """Answer until the input ends: each line has a `value` or, where the question failed, an `error`."""
         for line in sys.stdin:
-            sys.stdout.write(json.dumps(self.answer(json.loads(line))) + "\n")
+            try:
+                told = {"value": self.answer(json.loads(line))}
+            except Exception as failure:  # otherwise whoever asked would wait for ever
+                told = {"error": f"{line.strip()}: {type(failure).__name__}: {failure}"}
+            sys.stdout.write(json.dumps(told) + "\n")
             sys.stdout.flush()
 
 

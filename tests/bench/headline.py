@@ -21,7 +21,7 @@ WARM = 100  # searches that do not count, of other words
 DEBOUNCE_MS = 400.0  # of the default settings: a wait by choice, not a cost
 LEAST_IDLE = 0.02  # % of a core: less than this is not told apart
 # Jobs of which each minute has a run. The last reads what the others write.
-FREQUENT = ("review", "archive", "ticks", "enrichment", "uploads", "maintenance", "context")
+FREQUENT = ("review", "archive", "ticked proposals", "enrichment", "uploads", "maintenance", "context")
 
 
 def searches(one: Daemon, size: str, *, times: int = 200, tool: str = "semantic_search") -> Row:

@@ -97,12 +97,15 @@ class Daemon:
                 return
 
     def ask(self, question: str, **given: Any) -> Any:
-        """A question about its inside; see `tests.bench.daemon`."""
+        """A question about its inside; see `tests.bench.daemon`. Raises RuntimeError where it has no answer."""
         assert self.pipes.stdin is not None and self.pipes.stdout is not None
         with self.asking:
             self.pipes.stdin.write(json.dumps({"ask": question, **given}) + "\n")
             self.pipes.stdin.flush()
-            return json.loads(self.pipes.stdout.readline())
+            told = json.loads(self.pipes.stdout.readline() or '{"error": "the daemon has ended"}')
+        if "error" in told:
+            raise RuntimeError(told["error"])
+        return told["value"]
 
     def jobs(self) -> Jobs:
         """What each job has cost since the start: `tests.bench.daemon.JobCost` by the job's name."""
