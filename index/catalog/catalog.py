@@ -296,22 +296,6 @@ class Catalog:
         """Return the number of chunks of each document, by key; `ChunkStore.row_counts` must agree, except for zeros."""
         return dict(self._db.rows("select key, chunks from documents"))
 
-    def dump(self) -> dict[str, list[tuple[Any, ...]]]:
-        """Return everything about the documents except the files' times, in an order that does not depend on the writes."""
-        queries = {
-            "documents": "select * from records order by path",
-            "tags": "select path, workspace, key, tag from tags order by path, key, tag",
-            "tag_uses": "select * from tag_uses order by workspace, key, tag",
-            "links": "select * from links order by path, ord",
-            "nodes": "select * from nodes order by path",
-            "observations": "select * from observations order by path, ordinal",
-            "relations": "select * from relations order by path, ord",
-            "facets": "select path, workspace, perspectives, observations, rows from facets order by path",
-            "memo_relations": "select * from memo_relations order by path, ord",
-            "skipped": "select * from skipped order by path",
-        }
-        return {name: list(map(tuple, self._db.rows(query))) for name, query in queries.items()}
-
     def rows(self, query: str, *values: Any) -> list[Any]:
         """Run a query of another module of this package."""
         return self._db.rows(query, *values)

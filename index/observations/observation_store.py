@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +123,3 @@ class Observations:
         wanted = Filter(workspace=workspace, type=perspective, documents=None if keys is None else frozenset(keys))
         totals = self._store.vector_sums(wanted) if self._store else {}
         return {key: total / np.linalg.norm(total) for key, total in totals.items() if total.any()}
-
-    def dump(self) -> list[tuple[Any, ...]]:
-        """Return all rows, in an order that does not depend on how they were written."""
-        return self._store.dump() if self._store else []

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -349,14 +349,6 @@ class Reader:
     def generation(self) -> int:
         """Return a number that grows with every searchable change."""
         return self._catalog.generation
-
-    def dump(self) -> dict[str, Any]:
-        """Return the whole content, in an order that does not depend on how it was written."""
-        return {
-            "catalog": self._catalog.dump(),
-            "store": self._store.dump(),
-            "observations": self._observations.dump(),
-        }
 
     @property
     def is_damaged(self) -> bool:

@@ -245,14 +245,6 @@ class ChunkStore(StoreWriter):
         """Return the number of chunks of each document."""
         return arrow_rows.count_rows(self._run_read(self._table.select(("doc_id",))))
 
-    def dump(self, *, vectors: bool = False) -> list[tuple[Any, ...]]:
-        """Return all rows, sorted by their values. `vectors`: include the vectors, as tuples."""
-        table = self._run_read(self._table.select(arrow_rows.COLUMNS if vectors else arrow_rows.PLAIN))
-        return sorted(
-            tuple(tuple(value) if isinstance(value, list) else value for value in row.values())
-            for row in table.to_pylist()
-        )
-
     def needs_maintenance(self, now: float | None = None) -> bool:
         """Return whether `maintain` is worth it now (seconds of `time.monotonic`)."""
         return maintenance_policy.is_due(self._work, time.monotonic() if now is None else now)

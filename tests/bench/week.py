@@ -24,6 +24,7 @@ from tests.bench import vaults
 from tests.bench.measure import Daemon, daemon
 from tests.bench.record import Row
 from tests.bench.speed import fresh, made_up
+from tests.support.index_dump import dump_index
 from tests.support.shifted_clock import Clock
 
 NOTES, COMMITS, EDITS, RESTARTS = 1_000, 500, 20, 50  # 20 edits before each commit
@@ -186,7 +187,7 @@ def compared(vault: Path, state: Path, work: Path) -> bool:
         with App(Settings(vault=VaultSettings(path=vault), state=folder), embedder=embedder) as app:
             if full:
                 app.opened.sync.run(accept=True)
-            return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
+            return {scope: dump_index(scope_index.index) for scope, scope_index in app.opened.builds.scopes.items()}
 
     other = work / "week" / "other"
     shutil.rmtree(other, ignore_errors=True)

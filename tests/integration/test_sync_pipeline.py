@@ -25,6 +25,7 @@ from syncd.settings.settings import SyncSettings
 from syncd.sync import change_plan, index_pass, pipeline, removal_rules
 from syncd.vault.path_rules import find_collisions, to_printable
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.index_dump import dump_index
 from tests.support.parsed_notes import parse
 from tests.support.world import World, until
 from vault_fixtures import gnarly
@@ -386,7 +387,7 @@ def test_rows_that_were_to_be_kept_and_changed_meanwhile_are_replaced(world, tmp
     index.commit(prepared(MARKED.format("title: Gannet\n")))
     note.write_text(MARKED.format("promote: false\n"))
     index.commit(marked)
-    assert index.dump() == world.rebuilt(tmp_path / "fresh")["captures"]
+    assert dump_index(index) == world.rebuilt(tmp_path / "fresh")["captures"]
 
 
 def test_a_large_note_that_is_as_it_was_indexed_is_not_parsed_again(world):

@@ -27,6 +27,7 @@ from syncd.settings.automation import GitSettings
 from syncd.settings.settings import ServerSettings, SyncSettings
 from tests.support.fakes import fake_embedder
 from tests.support.fast_daemon import Daemon
+from tests.support.index_dump import dump_index
 from tests.support.world import World, settings_of
 
 PROGRAM = "tests.support.two_devices"
@@ -473,7 +474,7 @@ def dumped(vault, state, *, run):
     try:
         if run:
             app.opened.sync.run(accept=True)
-        return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
+        return {scope: dump_index(scope_index.index) for scope, scope_index in app.opened.builds.scopes.items()}
     finally:
         app.close()
 

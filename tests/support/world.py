@@ -16,6 +16,7 @@ from syncd.app import App
 from syncd.daemon.control_socket import ControlServer
 from syncd.settings.settings import Settings, SyncSettings, VaultSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.index_dump import dump_index
 from tests.support.until import PATIENCE, until
 
 PROMPT = SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=0.0, listing_s=3600.0)
@@ -61,7 +62,7 @@ class World:
 
     def dump(self) -> dict[str, Any]:
         """Return the content of the indexes in a form that is independent of its history."""
-        return {scope: scope_index.index.dump() for scope, scope_index in self.app.opened.builds.scopes.items()}
+        return {scope: dump_index(scope_index.index) for scope, scope_index in self.app.opened.builds.scopes.items()}
 
     def rebuilt(self, folder: Path) -> dict[str, Any]:
         """Return the content of an index rebuilt from the same files."""
@@ -69,7 +70,7 @@ class World:
         app = App(settings_of(self.vault, folder, **self._sections), embedder=fake_embedder(FakeEncoder()))
         try:
             app.opened.sync.run(accept=True)
-            return {scope: scope_index.index.dump() for scope, scope_index in app.opened.builds.scopes.items()}
+            return {scope: dump_index(scope_index.index) for scope, scope_index in app.opened.builds.scopes.items()}
         finally:
             app.close()
 

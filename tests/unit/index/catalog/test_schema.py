@@ -14,6 +14,7 @@ from index.catalog.schema import VIEW
 from index.document_ids import path_id
 from index.model import Link, MemoRelation
 from tests.support.catalog_rows import STAT, document, write
+from tests.support.index_dump import dump_catalog
 
 # What version 16 lacked.
 NO_DERIVED = f"drop view records; {VIEW.replace(', summary_derived', '')}"
@@ -78,11 +79,11 @@ def test_an_upgrade_adds_the_names_by_which_links_are_found(tmp_path):
     made = Catalog.open(path := tmp_path / "notes.db")
     linking = document("Notes/GRÖSSE.md", links=(Link("wikilink", "Folder/Größe", "", None, 1),))
     made.write(upserts=[(linking, STAT, 1, True)])
-    before = made.dump()
+    before = dump_catalog(made)
     made.close()
     run(path, f"{NO_NAMES} pragma user_version = 12;")
     upgraded = Catalog.open(path)
-    assert not upgraded.fresh and upgraded.dump() == before
+    assert not upgraded.fresh and dump_catalog(upgraded) == before
     assert list_candidates(upgraded, "Other/gro\u0308ße.md") == [(linking.path, "Folder/Größe")]
     assert list_named_paths(upgraded, ["grösse.md"]) == [linking.path]
     upgraded.close()
@@ -93,11 +94,11 @@ def test_an_upgrade_counts_the_tags(tmp_path):
     write(
         made, document("a.md", tags=("Work", "x")), document("b.md", tags=("work",)), document("c.md", tags=("work",))
     )
-    before = made.dump()
+    before = dump_catalog(made)
     made.close()
     run(path, f"{NO_TAG_USES} pragma user_version = 14;")
     upgraded = Catalog.open(path)
-    assert not upgraded.fresh and upgraded.dump() == before
+    assert not upgraded.fresh and dump_catalog(upgraded) == before
     upgraded.write(removes=["b.md"])
     assert upgraded.vocabulary("default", 9)[0][1] == 2
     upgraded.close()
@@ -165,11 +166,11 @@ def test_an_upgrade_reads_captures_again_whose_summary_is_derived(tmp_path):
 def test_a_catalog_of_version_15_stays_as_it_is(tmp_path):
     made = Catalog.open(path := tmp_path / "captures.db")
     write(made, document("A.md"), document("B.md"))
-    before = made.dump()
+    before = dump_catalog(made)
     made.close()
     run(path, f"{NO_UNSETTLED} pragma user_version = 15;")
     upgraded = Catalog.open(path)
-    assert not upgraded.fresh and upgraded.dump() == before and upgraded.take_unsettled() == set()
+    assert not upgraded.fresh and dump_catalog(upgraded) == before and upgraded.take_unsettled() == set()
     upgraded.mark_unsettled([path_id("A.md")])
     upgraded.close()
     again = Catalog.open(path)

@@ -31,6 +31,7 @@ from index.text.chunking import Sizes
 from tests.support.documents import note
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.graph_samples import entity
+from tests.support.index_dump import dump_index
 
 SIZES = Sizes(120, 20, 40)
 STAT = Stat(1, 1, 1)
@@ -325,7 +326,7 @@ def test_what_is_built_step_by_step_is_what_is_built_at_once(tmp_path):
         steps.maintain(force=True)
         with opened(tmp_path / "once") as once:
             put(once, *last, note("Captures/w/Note.md", "a note again"))
-            assert steps.dump() == once.dump()
+            assert dump_index(steps) == dump_index(once)
         assert steps.describe_differences() == ""
         assert found(steps, "entity for a while soon gone", mode="text") == []
     assert check_index(tmp_path / "steps", "captures", uri=str(tmp_path / "steps")) == ""
@@ -334,10 +335,10 @@ def test_what_is_built_step_by_step_is_what_is_built_at_once(tmp_path):
 def test_it_is_found_again_after_a_restart(tmp_path, encoder):
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS))
-        before = index.dump()
+        before = dump_index(index)
     with opened(tmp_path, encoder) as index:
         assert not index.mending
-        assert index.dump() == before
+        assert dump_index(index) == before
         assert found(index, "first algorithm") == [(ADA, 1)]
         before = asked(encoder)
         put(index, entity(ADA, *FACTS))
@@ -375,7 +376,7 @@ def test_an_end_between_the_stores_is_mended_at_the_next_start(tmp_path, fails, 
     attribute, method = fails.split(".")
     with opened(tmp_path / "i") as index:
         put(index, *kept)
-        before = index.dump()
+        before = dump_index(index)
         ready = index.prepare([(changed, STAT)])
         setattr(index, attribute, Power(getattr(index, attribute), method))
         with pytest.raises(KeyboardInterrupt):
@@ -384,13 +385,13 @@ def test_an_end_between_the_stores_is_mended_at_the_next_start(tmp_path, fails, 
         known = {path for path, entry in index.manifest.items() if entry.digest}
         put(index, *(one for one in kept if one.path not in known))
         index.drop_orphans()
-        assert index.dump() == before, "as if nothing had been begun"
+        assert dump_index(index) == before, "as if nothing had been begun"
         assert index.describe_differences() == ""
         put(index, changed)
-        after = index.dump()
+        after = dump_index(index)
     with opened(tmp_path / "other") as other:
         put(other, *(one for one in kept if one.path != changed.path), changed)
-        assert other.dump() == after
+        assert dump_index(other) == after
 
 
 def test_observations_that_failed_beside_their_node_are_mended_at_the_next_start(tmp_path, monkeypatch):
@@ -410,11 +411,11 @@ def test_observations_that_failed_beside_their_node_are_mended_at_the_next_start
         assert not index.manifest[ADA].digest
     with opened(tmp_path / "i") as index:
         put(index, entity(ADA, FACTS[0]))
-        after = index.dump()
+        after = dump_index(index)
         assert index.describe_differences() == ""
     with opened(tmp_path / "other") as other:
         put(other, entity(ADA, FACTS[0]))
-        assert other.dump() == after
+        assert dump_index(other) == after
 
 
 @pytest.mark.skipif(count_cores() == 1, reason="there is no second core")
@@ -450,7 +451,7 @@ def test_a_first_node_that_never_came_about_leaves_nothing_behind(tmp_path):
     assert rows(tmp_path).exists()
     with opened(tmp_path) as index:
         put(index, entity(CHARLES, "built engines"))
-        assert {row[1] for row in index.dump()["observations"]} == {path_id(CHARLES)}
+        assert {row[1] for row in dump_index(index)["observations"]} == {path_id(CHARLES)}
 
 
 def test_observations_that_got_lost_are_noticed_and_made_again(tmp_path):
@@ -485,4 +486,4 @@ def test_other_perspectives_are_noticed_at_the_next_start(tmp_path):
         assert {path for path, entry in index.manifest.items() if not entry.digest} == {ADA}
         put(index, entity(ADA, *FACTS))
         assert index.embedded_share("w") == 1.0
-        assert len(index.dump()["observations"]) == 9
+        assert len(dump_index(index)["observations"]) == 9

@@ -19,6 +19,7 @@ from index.model import Filter
 from index.storage import chunk_store, lancedb_table
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import ALL, found, near, row, unit
+from tests.support.index_dump import dump_store
 from tests.support.paths import ROOT
 from tests.support.shifted_clock import Clock
 from tests.support.until import until
@@ -27,10 +28,10 @@ from tests.support.until import until
 def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
     for n in range(60):
         store.replace({f"d{n % 20}": [row(f"d{n % 20}", k, f"word{n % 20} take {n} part {k}") for k in range(2)]})
-    before, files = store.dump(vectors=True), sum(1 for _ in store._table.folder.rglob("*"))
+    before, files = dump_store(store, vectors=True), sum(1 for _ in store._table.folder.rglob("*"))
     words, vector = found(store, "word7"), near(store, "word7 take 47 part 1")
     store.maintain()
-    assert store.dump(vectors=True) == before
+    assert dump_store(store, vectors=True) == before
     assert found(store, "word7") == words and near(store, "word7 take 47 part 1")[0] == vector[0] == "d7"
     assert sum(1 for _ in store._table.folder.rglob("*")) < files / 4
     store.replace({"d7": [row("d7", 0, "afterwards")]})

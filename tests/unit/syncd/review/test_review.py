@@ -20,6 +20,7 @@ from syncd.review.reviewed_captures import ReviewedCaptures
 from syncd.review.suggestions import Suggestions
 from syncd.settings.automation import ReviewSettings
 from syncd.state import named_values
+from tests.support.index_dump import dump_catalog, dump_store
 from tests.support.obsidian_bases import Base, Note
 from tests.support.world import PROMPT, World
 
@@ -378,12 +379,12 @@ def test_suggestions_touch_no_passage_and_leave_the_index_as_one_made_anew(alone
     assert index._store._run(index._store._table.version()) == version
     assert index.record_at(path).digest == hashlib.sha256((world.vault / path).read_bytes()).hexdigest()
     assert world.app.services.waiting.marked()[path].marks.suggested_folder == "Recipes"
-    rows = index._catalog.dump(), index._store.dump()
+    rows = dump_catalog(index._catalog), dump_store(index._store)
     assert world.app.opened.sync.run().changes == 0
     world.app.operations["index"]({"full": True}, lambda _: None)
     anew = world.app.opened.builds.scopes["captures"].index
     assert anew is not index
-    assert (anew._catalog.dump(), anew._store.dump()) == rows
+    assert (dump_catalog(anew._catalog), dump_store(anew._store)) == rows
 
 
 def test_a_mark_of_its_owner_alone_is_no_reason_to_look(alone, looks):
