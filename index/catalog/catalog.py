@@ -27,32 +27,14 @@ _TAGS_OF_NAMESPACE: Final = """(select key, tag, count(*) as documents from tags
   and path in (select path from documents where workspace = ?1 and namespace = ?3) group by key, tag)"""
 
 
-class Catalog:
+class Catalog(Database):
     """Holds what Memex knows about the files of one scope; safe to use from any thread. A read never waits for a write."""
-
-    fresh: bool  # just created: empty, whatever the store contains
-
-    def __init__(self, path: Path) -> None:
-        self._db = Database(path)
-        self.fresh = self._db.fresh
-
-    @classmethod
-    def open(cls, path: Path) -> Catalog:
-        """Open or create the catalog at `path`. A damaged catalog, or one of another version, is dropped first."""
-        return cls(path)
-
-    @property
-    def is_damaged(self) -> bool:
-        """Return whether a query failed because the file is damaged."""
-        return self._db.is_damaged
 
     # Reading
 
     def manifest(self) -> dict[str, Entry]:
         """Return all indexed files by path."""
-        rows = self._db.rows(
-            "select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents"
-        )
+        rows = self.rows("select path, coalesce(claimed, key), digest, size, mtime_ns, ino, embedded from documents")
         return {
             path: Entry(path, id, digest, Stat(size, mtime_ns, to_unsigned(ino)), bool(embedded))
             for path, id, digest, size, mtime_ns, ino, embedded in rows
@@ -76,36 +58,34 @@ class Catalog:
 
     def records_of_file(self, path: str) -> list[Record]:
         """Return the documents whose stored file is at `path`, ordered by path."""
-        return [to_record(values) for values in self._db.rows(f"{RECORDS} where file = ? order by path", path)]
+        return [to_record(values) for values in self.rows(f"{RECORDS} where file = ? order by path", path)]
 
     def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
         query = "select file, path from documents where file is not null"
         if workspace is None:
-            return [(file, path) for file, path in self._db.rows(f"{query} order by file, path")]
-        return [
-            (file, path) for file, path in self._db.rows(f"{query} and workspace = ? order by file, path", workspace)
-        ]
+            return [(file, path) for file, path in self.rows(f"{query} order by file, path")]
+        return [(file, path) for file, path in self.rows(f"{query} and workspace = ? order by file, path", workspace)]
 
     def notes_without_file(self, workspace: str) -> list[str]:
         """Return the paths of the notes of files in a workspace that name no stored file of it."""
         query = "select path from documents where type = 'file' and file is null and workspace = ? order by path"
-        return [path for (path,) in self._db.rows(query, workspace)]
+        return [path for (path,) in self.rows(query, workspace)]
 
     def records(self, keys: Collection[str]) -> dict[str, Record]:
         """Return the documents with these keys (`path_id` of their paths), by key."""
         return {
             path_id(document.path): document
-            for document in map(to_record, self._db.rows_in(f"{RECORDS} where key in", keys))
+            for document in map(to_record, self.rows_in(f"{RECORDS} where key in", keys))
         }
 
     def superseded(self, keys: Collection[str]) -> list[Record]:
         """Return those of the documents with these keys that a newer document supersedes, ordered by path."""
         query = "select key from documents indexed by documents_superseded where superseded_by is not null"
         # The index contains no other documents, so it is small, and often empty.
-        if not self._db.rows(f"{query} limit 1"):
+        if not self.rows(f"{query} limit 1"):
             return []
-        older = [key for (key,) in self._db.rows_in(f"{query} and key in", keys)]
+        older = [key for (key,) in self.rows_in(f"{query} and key in", keys)]
         return sorted(self.records(older).values(), key=lambda record: record.path)
 
     def find_capture(
@@ -137,43 +117,43 @@ class Catalog:
         asked = {condition: value for condition, value in conditions.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
-        return [to_record(values) for values in self._db.rows(query, *asked.values(), limit)]
+        return [to_record(values) for values in self.rows(query, *asked.values(), limit)]
 
     def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
         """Path, digest, type and the owner's marks of the documents at `paths`, or of all."""
         query = "select path, digest, type, owner_marks from documents"
-        return iter(self._db.rows(query)) if paths is None else self._db.rows_in(f"{query} where path in", paths)
+        return iter(self.rows(query)) if paths is None else self.rows_in(f"{query} where path in", paths)
 
     def count_owner_marks(self) -> list[tuple[str, str, int]]:
         """Count the documents of each type and owner's marks; those whose bytes are unknown are left out."""
         query = "select type, owner_marks, count(*) from documents where digest <> '' group by type, owner_marks"
-        return [(kind, marks, count) for kind, marks, count in self._db.rows(query)]
+        return [(kind, marks, count) for kind, marks, count in self.rows(query)]
 
     def records_at(self, paths: Collection[str]) -> Iterator[Record]:
         """Return the documents at these paths."""
-        return map(to_record, self._db.rows_in(f"{RECORDS} where path in", paths))
+        return map(to_record, self.rows_in(f"{RECORDS} where path in", paths))
 
     def skipped_files(self) -> dict[str, str]:
         """Return the files that are not indexed, and why."""
-        return dict(self._db.rows("select path, reason from skipped order by path"))
+        return dict(self.rows("select path, reason from skipped order by path"))
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, Defect]]:
         """Return the defects of files in `workspace`, or everywhere, ordered by path."""
-        rows = self._db.rows("select path, workspace, defects from documents where defects <> '[]'")
+        rows = self.rows("select path, workspace, defects from documents where defects <> '[]'")
         pairs = [
             (path, Defect(*defect))
             for path, where, defects in rows
             if workspace in (None, where)
             for defect in json.loads(defects)
         ]
-        rows = self._db.rows("select path, workspace, reason from skipped")
+        rows = self.rows("select path, workspace, reason from skipped")
         pairs += [(path, Defect("not-indexed", reason)) for path, where, reason in rows if workspace in (None, where)]
         return sorted(pairs, key=lambda pair: (pair[0], pair[1].name, pair[1].detail))
 
     def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
         """Return the most frequent tags of `workspace`, or of one namespace, in their most frequent spelling, with the number of documents."""
         spellings = "tag_uses where workspace = ?1" if namespace is None else _TAGS_OF_NAMESPACE
-        rows = self._db.rows(
+        rows = self.rows(
             f"select tag, max(documents), sum(documents) as used from {spellings} "  # noqa: S608 - constants
             "group by key order by used desc, key limit ?2",
             workspace,
@@ -187,7 +167,7 @@ class Catalog:
 
         `summed`: workspace ("" = any) and claimed id of notes that Memex has read for a summary; their first sentence counts as
         a summary."""
-        rows = self._db.rows(
+        rows = self.rows(
             "select path, workspace, claimed, summary is null or tags = '[]' from documents where (summary is null or summary_derived or tags = '[]') and type in ('note', 'file') and writable "
             "and claimed is not null and (? is null or workspace = ?) order by created_at, path",
             workspace,
@@ -201,15 +181,15 @@ class Catalog:
 
     def contested_paths(self) -> set[str]:
         """Return the paths of writable documents that name several collections."""
-        return {path for (path,) in self._db.rows(CONTESTED)}
+        return {path for (path,) in self.rows(CONTESTED)}
 
     def vertices(self) -> Iterator[tuple[str, Vertex]]:
         """Yield every entity with its workspace."""
         stated: dict[str, list[Statement]] = {}
         shared: dict[str, str] = {}  # each target, so that it is in memory once
-        for path, kind, target in self._db.rows("select path, type, target from relations order by path, ord"):
+        for path, kind, target in self.rows("select path, type, target from relations order by path, ord"):
             stated.setdefault(path, []).append(Statement(sys.intern(kind), shared.setdefault(target, target)))
-        rows = self._db.rows(
+        rows = self.rows(
             """select workspace, path, coalesce(claimed, key), name, entity_type, summary, own_tags, aliases, created_at, updated_at,
             version, observations, last_ordinal, unsettled, summary_updated_at, observed_at from nodes join documents using (path)"""
         )
@@ -240,7 +220,7 @@ class Catalog:
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """Return the observations of the nodes at these paths, in order of their ordinals."""
         by_path: dict[str, list[Observation]] = {path: [] for path in paths}
-        for path, ordinal, content in self._db.rows_in(
+        for path, ordinal, content in self.rows_in(
             "select path, ordinal, content from observations where path in", paths
         ):
             by_path[path].append(Observation(ordinal, content))
@@ -251,25 +231,25 @@ class Catalog:
 
     def facet_counts(self) -> dict[str, int]:
         """Return the number of rows of each entity's observations, by key; `Observations.row_counts` must agree."""
-        return dict(self._db.rows("select key, rows from facets join documents using (path)"))
+        return dict(self.rows("select key, rows from facets join documents using (path)"))
 
     def stored_perspectives(self) -> list[tuple[str, str]]:
         """Return each workspace that has observations, and the perspectives that some of them are stored under."""
-        return self._db.rows("select distinct workspace, perspectives from facets order by workspace, perspectives")
+        return self.rows("select distinct workspace, perspectives from facets order by workspace, perspectives")
 
     def paths_embedded_under(self, workspace: str, perspectives: str) -> list[str]:
         """Return the paths of the nodes of `workspace` that are stored under these perspectives."""
         query = "select path from facets where workspace = ? and perspectives = ? order by path"
-        return [path for (path,) in self._db.rows(query, workspace, perspectives)]
+        return [path for (path,) in self.rows(query, workspace, perspectives)]
 
     def node_paths(self, workspace: str) -> dict[str, str]:
         """Return the paths of the nodes of `workspace` that have observations, by key."""
         query = "select key, path from facets join documents using (path) where facets.workspace = ?"
-        return dict(self._db.rows(query, workspace))
+        return dict(self.rows(query, workspace))
 
     def is_embedded(self, workspace: str, perspectives: str) -> bool:
         """Return whether all observations of `workspace` are embedded under these perspectives; fast for any number of them."""
-        lacking = self._db.rows(
+        lacking = self.rows(
             "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
             "select path from facets where workspace = ?1 and embedded < observations limit 1",
             workspace,
@@ -279,7 +259,7 @@ class Catalog:
 
     def embedded_counts(self, workspace: str, perspectives: str) -> tuple[int, int]:
         """Return how many observations of `workspace` are embedded under these perspectives, and how many there are."""
-        [(done, there)] = self._db.rows(
+        [(done, there)] = self.rows(
             "select coalesce(sum(case when perspectives = ? then embedded end), 0), coalesce(sum(observations), 0) "
             "from facets where workspace = ?",
             perspectives,
@@ -289,20 +269,12 @@ class Catalog:
 
     def counts(self) -> tuple[int, int]:
         """Return how many documents and chunks there are."""
-        [(documents, chunks)] = self._db.rows("select count(*), coalesce(sum(chunks), 0) from documents")
+        [(documents, chunks)] = self.rows("select count(*), coalesce(sum(chunks), 0) from documents")
         return documents, chunks
 
     def chunk_counts(self) -> dict[str, int]:
         """Return the number of chunks of each document, by key; `ChunkStore.row_counts` must agree, except for zeros."""
-        return dict(self._db.rows("select key, chunks from documents"))
-
-    def rows(self, query: str, *values: Any) -> list[Any]:
-        """Run a query of another module of this package."""
-        return self._db.rows(query, *values)
-
-    def rows_in(self, query: str, values: Iterable[str]) -> Iterator[Any]:
-        """Run a query that ends in `in` for any number of values."""
-        return self._db.rows_in(query, values)
+        return dict(self.rows("select key, chunks from documents"))
 
     # Writing
 
@@ -321,7 +293,7 @@ class Catalog:
         in memory for now. Returns the generation, which grows with every change."""
         if not upserts and not removes:
             return self.generation
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             paths = [*removes, *(document.path for document, *_ in upserts)]
             writer.executemany("delete from documents where path = ?", [(path,) for path in paths])
             writer.executemany("delete from unsettled where key = ?", [(path_id(path),) for path in paths])
@@ -344,7 +316,7 @@ class Catalog:
 
     def touch(self, stats: Mapping[str, Stat]) -> None:
         """Store the new stat of files whose bytes are unchanged."""
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             writer.executemany(
                 "update documents set size = ?, mtime_ns = ?, ino = ? where path = ?",
                 [(stat.size, stat.mtime_ns, to_signed(stat.ino), path) for path, stat in stats.items()],
@@ -352,7 +324,7 @@ class Catalog:
 
     def replace_skipped(self, skipped: Mapping[str, str], *, workspace: Callable[[str], str] = lambda _: "") -> None:
         """Replace the list of files that are not indexed, with reasons. `workspace` returns the workspace of a path."""
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             writer.execute("delete from skipped")
             rows = [(path, workspace(path), reason) for path, reason in skipped.items()]
             writer.executemany("insert into skipped values (?, ?, ?)", rows)
@@ -361,28 +333,28 @@ class Catalog:
         """Record that the rows of these documents in the stores are being replaced, until the documents are written."""
         if not keys:
             return
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
 
     def settle(self, keys: Collection[str]) -> None:
         """Record that the rows of these documents are in the stores."""
         if keys:
-            with self._db.transaction() as writer:
+            with self.transaction() as writer:
                 writer.executemany("delete from unsettled where key = ?", [(key,) for key in keys])
 
     def take_unsettled(self) -> set[str]:
         """Return the documents whose rows were being replaced when the process ended or the write failed; their digests become unknown."""
-        keys = {key for (key,) in self._db.rows("select key from unsettled")}
+        keys = {key for (key,) in self.rows("select key from unsettled")}
         if keys:
             self.forget(keys)  # first: after a crash in between this runs again
-            with self._db.transaction() as writer:
+            with self.transaction() as writer:
                 writer.execute("delete from unsettled")
         return keys
 
     def forget(self, keys: Iterable[str] | None = None) -> None:
         """Mark the digests of these documents (None: of all) as unknown, so that the next listing treats their files as changed."""
         unknown = "update documents set digest = '', size = -1, mtime_ns = -1, ino = -1"
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             if keys is None:
                 writer.execute(unknown)
             else:
@@ -395,7 +367,7 @@ class Catalog:
         names = json.dumps(list(known))
         if self._read_meta("collections", "") == names:
             return []
-        paths = [path for (path,) in self._db.rows(FILED)]
+        paths = [path for (path,) in self.rows(FILED)]
         self.forget(map(path_id, paths))  # first: after a crash in between it runs again
         self._write_meta("collections", names)
         return paths
@@ -418,22 +390,18 @@ class Catalog:
     def is_complete(self, value: bool) -> None:
         self._write_meta("complete", "yes" if value else "no")
 
-    def close(self) -> None:
-        """Close the file. No other thread may be reading."""
-        self._db.close()
-
     # Helpers
 
     def _read_meta(self, name: str, otherwise: str) -> str:
-        rows = self._db.rows("select value from meta where name = ?", name)
+        rows = self.rows("select value from meta where name = ?", name)
         return str(rows[0][0]) if rows else otherwise
 
     def _write_meta(self, name: str, value: str) -> None:
-        with self._db.transaction() as writer:
+        with self.transaction() as writer:
             writer.execute("insert or replace into meta values (?, ?)", (name, value))
 
     def _first_record(self, condition: str, *values: Any) -> Record | None:
-        rows = self._db.rows(f"{RECORDS} where {condition}", *values)
+        rows = self.rows(f"{RECORDS} where {condition}", *values)
         return to_record(rows[0]) if rows else None
 
 

@@ -105,7 +105,7 @@ class Index(Reader):
         made: list[Index] = []
         reconcile = (lambda: made[0].reconcile_late()) if later else None  # noqa: PLW0108 - it is made below
         with ExitStack() as opened:
-            catalog = Catalog.open(folder / f"{scope}.db")
+            catalog = Catalog(folder / f"{scope}.db")
             opened.callback(catalog.close)
             observed = bool(catalog.facet_counts())
             store, observations = _open_stores(

@@ -26,7 +26,7 @@ from tests.support.index_dump import dump_catalog
 
 @pytest.fixture
 def catalog(tmp_path):
-    opened = Catalog.open(tmp_path / "captures.db")
+    opened = Catalog(tmp_path / "captures.db")
     yield opened
     opened.close()
 
@@ -140,9 +140,9 @@ def test_the_shortest_path_owns_an_id_and_the_others_answer_to_their_own(catalog
 def test_what_it_holds_does_not_depend_on_the_order_of_writing(tmp_path_factory, claims, seed):
     folder = tmp_path_factory.mktemp("catalog")
     documents = [document(path, claimed_id=claimed, tags=(path[0], "T", "t")) for path, claimed in claims.items()]
-    first = Catalog.open(folder / "1.db")
+    first = Catalog(folder / "1.db")
     write(first, *documents)
-    second, order = Catalog.open(folder / "2.db"), random.Random(seed)
+    second, order = Catalog(folder / "2.db"), random.Random(seed)
     for one in order.sample(documents, len(documents)):
         write(
             second,
@@ -216,7 +216,7 @@ def test_recent_is_by_creation_newest_first(catalog):
     ],
 )
 def test_what_is_asked_often_is_answered_from_an_index(catalog, query, index):
-    plan = [step[3] for step in catalog._db.rows(f"explain query plan {query}")]
+    plan = [step[3] for step in catalog.rows(f"explain query plan {query}")]
     assert any(index in step for step in plan), plan
     assert not any("TEMP B-TREE" in step for step in plan), plan
 
@@ -273,12 +273,12 @@ def test_thousands_are_asked_for_at_once(catalog):
 
 
 def test_it_is_all_there_when_it_is_opened_again(tmp_path):
-    catalog = Catalog.open(tmp_path / "c.db")
+    catalog = Catalog(tmp_path / "c.db")
     write(catalog, document(claimed_id="one"))
     catalog.is_complete = True
     dump = dump_catalog(catalog)
     catalog.close()
-    again = Catalog.open(tmp_path / "c.db")
+    again = Catalog(tmp_path / "c.db")
     assert not again.fresh and dump_catalog(again) == dump
     assert (again.generation, again.is_complete) == (1, True)
     again.is_complete = False
@@ -287,12 +287,12 @@ def test_it_is_all_there_when_it_is_opened_again(tmp_path):
 
 
 def test_a_catalog_with_tags_and_links_is_whole_when_it_is_opened_again(tmp_path):
-    catalog = Catalog.open(tmp_path / "captures.db")
+    catalog = Catalog(tmp_path / "captures.db")
     links = (Link("wikilink", "B", "", None, 3), Link("embed", "C.png", "", None, 4))
     write(catalog, document(tags=("heron", "a/b"), links=links), document("Captures/default/B.md", tags=("heron",)))
     catalog.replace_skipped({"Big.md": "larger than 5000000 bytes"})
     catalog.close()
-    again = Catalog.open(tmp_path / "captures.db")
+    again = Catalog(tmp_path / "captures.db")
     assert not again.fresh and len(again.manifest()) == 2
     again.close()
 
@@ -316,26 +316,26 @@ def _old(path: Path) -> None:
 )
 def test_a_damaged_or_outdated_catalog_is_made_anew(tmp_path, damage):
     path = tmp_path / "c.db"
-    catalog = Catalog.open(path)
+    catalog = Catalog(path)
     write(catalog, *(document(f"{n}.md", tags=("t",)) for n in range(100)))
     catalog.close()
     damage(path)
-    again = Catalog.open(path)
+    again = Catalog(path)
     assert again.fresh and again.manifest() == {} and again.generation == 0
     write(again, document())
     again.close()
-    last = Catalog.open(path)
+    last = Catalog(path)
     assert not last.fresh and len(last.manifest()) == 1
     last.close()
 
 
 def test_a_catalog_that_is_in_use_is_not_taken_for_a_damaged_one(tmp_path):
     path = tmp_path / "c.db"
-    catalog = Catalog.open(path)
+    catalog = Catalog(path)
     write(catalog, document())
     with pytest.raises(Unavailable):
-        Catalog.open(tmp_path / "no" / "such" / "folder.db")
-    other = Catalog.open(path)
+        Catalog(tmp_path / "no" / "such" / "folder.db")
+    other = Catalog(path)
     assert not other.fresh and len(other.manifest()) == 1
     other.close()
     catalog.close()
@@ -343,7 +343,7 @@ def test_a_catalog_that_is_in_use_is_not_taken_for_a_damaged_one(tmp_path):
 
 def test_readers_never_wait_for_a_writer(catalog):
     write(catalog, document("a.md"))
-    with catalog._db.transaction() as writer:
+    with catalog.transaction() as writer:
         writer.execute("delete from documents")
         seen = []
         reader = threading.Thread(target=lambda: seen.append(list(catalog.manifest())))
@@ -371,7 +371,7 @@ def test_many_threads_may_read_and_write(catalog):
     for thread in threads:
         thread.join()
     assert failures == [] and catalog.counts()[0] == 120 and catalog.generation == 120
-    assert len(catalog._db._idle) <= 4
+    assert len(catalog._idle) <= 4
 
 
 def test_a_node_comes_back_whole_and_goes_with_its_note(catalog):
@@ -414,7 +414,7 @@ def test_only_documents_whose_collection_depends_on_those_known_are_to_be_read_a
     assert sorted(catalog.forget_refiled(known)) == ["Captures/w/0.md", "Captures/w/1.md", "Captures/w/c.md"]
     assert catalog.forget_refiled(known) == []
     catalog.close()
-    again = Catalog.open(tmp_path / "captures.db")
+    again = Catalog(tmp_path / "captures.db")
     assert sorted(path for path, entry in again.manifest().items() if not entry.digest) == [
         "Captures/w/0.md",
         "Captures/w/1.md",

@@ -18,7 +18,7 @@ from tests.support.example_counts import examples
 
 @pytest.fixture
 def catalog(tmp_path):
-    opened = Catalog.open(tmp_path / "captures.db")
+    opened = Catalog(tmp_path / "captures.db")
     yield opened
     opened.close()
 
@@ -44,7 +44,7 @@ TIMES = st.integers(-3, 3)
 )
 def test_the_pages_hold_each_document_once_the_latest_first(told, size):
     with tempfile.TemporaryDirectory() as folder:
-        catalog = Catalog.open(Path(folder, "captures.db"))
+        catalog = Catalog(Path(folder, "captures.db"))
         documents = [
             document(f"{n}.md", created_at=made, updated_at=changed, workspace=where, type=kind)
             for n, (made, changed, where, kind) in enumerate(told)

@@ -27,7 +27,7 @@ TIMES = st.integers(-3, 3)
 )
 def test_the_newest_documents_are_those_of_a_list_of_all(rows, limit, chosen):
     with tempfile.TemporaryDirectory() as folder:
-        catalog = Catalog.open(Path(folder, "captures.db"))
+        catalog = Catalog(Path(folder, "captures.db"))
         write(
             catalog,
             *(

@@ -58,7 +58,7 @@ NOTES = st.lists(
 
 
 def catalog_of(folder, notes):
-    catalog = Catalog.open(folder / "captures.db")
+    catalog = Catalog(folder / "captures.db")
     catalog.write(
         upserts=[(parse(note.text, note.path, mtime_ms=5), Stat(1, 1, n), 1, True) for n, note in enumerate(notes)]
     )

@@ -30,7 +30,7 @@ class Scope:
         self.encoder = FakeEncoder()
         self.embedder = fake_embedder(self.encoder)
         self.store = ChunkStore.open(str(folder / "notes.lance"), dimensions=64)
-        self.catalog = Catalog.open(folder / "notes.db")
+        self.catalog = Catalog(folder / "notes.db")
 
     def add(self, *documents: Document, embedded: bool = True) -> None:
         rows = {path_id(one.path): list(self._rows(one, embedded=embedded)) for one in documents}

@@ -13,7 +13,7 @@ from tests.support.documents import note
 
 @pytest.fixture
 def catalog(tmp_path):
-    made = Catalog.open(tmp_path / "notes.db")
+    made = Catalog(tmp_path / "notes.db")
     yield made
     made.close()
 
