@@ -13,12 +13,13 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from index.catalog import sqlite_file
-from index.catalog.schema import CONTESTED, FILED, RECORD, insert_statements, to_record, to_signed, to_unsigned
+from index.catalog.schema import CHANGED, CONTESTED, FILED, RECORD, insert_statements, to_record, to_signed, to_unsigned
 from index.catalog.sqlite_file import Database
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.graph.vertex import Vertex
-from index.model import Defect, Document, Entry, Observation, Record, Stat, Statement
+from index.model import Defect, Document, DocumentOverview, Entry, Observation, Record, Stat, Statement
+from index.names import stem
 
 RECORDS: Final = f"select {', '.join(RECORD)} from records"  # noqa: S608 - column names of our own
 
@@ -118,6 +119,46 @@ class Catalog(Database):
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
         return [to_record(values) for values in self.rows(query, *asked.values(), limit)]
+
+    def list_documents(self, workspace: str) -> list[DocumentOverview]:
+        """Return all documents of `workspace` in order of their ids, without their texts."""
+        rows = self.rows(
+            "select id, key, path, title, type, tags, created_at, updated_at, content_hash from records "
+            "where workspace = ? order by id",
+            workspace,
+        )
+        return [
+            DocumentOverview(id, key, path, title, type, tuple(json.loads(tags)), *rest)
+            for id, key, path, title, type, tags, *rest in rows
+        ]
+
+    def newest_paths(
+        self, workspace: str, limit: int, ids: Collection[str] | None = None, *, without: str = ""
+    ) -> list[str]:
+        """Return the paths of the `limit` documents of `workspace` that changed last, of all or of those with these `ids`.
+
+        Documents of the type `without` are left out, and those of one time are in order of their ids. Without `ids`, only
+        `limit` rows are read, however many there are."""
+        if ids is None:
+            query = f"select path from records where workspace = ? and type <> ? order by {CHANGED} desc, id limit ?"  # noqa: S608 - a constant
+            return [path for (path,) in self.rows(query, workspace, without, limit)]
+        order = {
+            path: (-changed, id)
+            for column in ("claimed", "key")  # an id is one of both
+            for path, id, where, kind, changed in self.rows_in(
+                f"select path, id, workspace, type, {CHANGED} from records where {column} in",  # noqa: S608 - constants
+                ids,
+            )
+            if where == workspace and kind != without and id in ids
+        }
+        return sorted(order, key=order.__getitem__)[:limit]
+
+    def linked_names(self, but: Sequence[str] = ()) -> set[str]:
+        """Return the names, folded by `stem`, to which notes link; links to themselves and notes below the folders `but` are left out."""
+        rows = self.rows("select distinct path, target from links where target <> ''")
+        memo_rows = self.rows("select distinct path, link from memo_relations where link <> ''")
+        folders = tuple(f"{folder}/" for folder in but)
+        return {stem(to) for path, to in (*rows, *memo_rows) if stem(to) != stem(path) and not path.startswith(folders)}
 
     def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
         """Path, digest, type and the owner's marks of the documents at `paths`, or of all."""

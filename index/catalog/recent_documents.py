@@ -11,13 +11,12 @@ import re
 from typing import Any, Final
 
 from index.catalog.catalog import RECORDS, Catalog
-from index.catalog.schema import to_record
+from index.catalog.schema import CHANGED, to_record
 from index.document_ids import path_id
 from index.errors import InvalidArgument
 from index.model import Filter, Record
 from index.query import tag_key
 
-CHANGED: Final = "coalesce(updated_at, created_at)"  # the same expression as in the catalog's index
 _TAGGED: Final = (
     "exists (select 1 from tags where tags.path = records.path and (tags.key = ? or substr(tags.key, 1, ?) = ?))"
 )

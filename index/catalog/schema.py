@@ -151,6 +151,7 @@ update documents set digest = '', size = -1, mtime_ns = -1, ino = -1 where scope
     16: CHANGED_VALUES,
 }
 
+CHANGED: Final = "coalesce(updated_at, created_at)"  # of a document; the same expression as in the indexes above
 # Writable documents that name several collections; documents whose collection depends on which collections are known.
 _DEFECT: Final = """defects <> '[]' and defects like '%["{}",%'"""
 CONTESTED: Final = f"select path from documents where writable and {_DEFECT.format(SEVERAL_COLLECTIONS)}"  # noqa: S608 - names of our own

@@ -124,7 +124,7 @@ class Index(Reader):
             self._store.close()
             self._observations.close()
             self._late_writes.close()
-            self._catalog.close()
+            self.catalog.close()
 
     # Writing
 
@@ -164,7 +164,7 @@ class Index(Reader):
         entry = self.manifest.get(document.path)
         if entry is None or not entry.digest or not entry.embedded:
             return None
-        record = self._catalog.record_at(document.path)
+        record = self.catalog.record_at(document.path)
         if record is None or record.digest != entry.digest or not has_same_rows(document, record):
             return None
         return PreparedDocument(document, stat, (), None, 0, record.chunks, kept=record.chunks)
@@ -228,14 +228,14 @@ class Index(Reader):
         """Replace the rows of documents in both stores, then write or remove the documents in the catalog."""
         with timings.STORE["write"].measure():
             replaced = [new.document.path for new in ready if new.kept is None]
-            self._catalog.mark_unsettled([path_id(path) for path in replaced if path in self.manifest])
+            self.catalog.mark_unsettled([path_id(path) for path in replaced if path in self.manifest])
             with span("store", chunks=sum(map(len, chunks.values())), facets=sum(map(len, facets.values()))):
                 foreground.run_both(
                     partial(self._store.replace, chunks, buffered=True),
                     partial(self._observations.replace, facets, buffered=True),
                 )
             unwritten = self._late_writes.find({*chunks, *(path_id(new.document.path) for new in ready)})
-            self._catalog.write(
+            self.catalog.write(
                 upserts=[(new.document, new.stat, new.chunk_count, new.has_all_vectors) for new in ready],
                 removes=gone,
                 facets={
@@ -281,7 +281,7 @@ class Index(Reader):
         with self.lock:
             known = {path: stat for path, stat in stats.items() if path in self.manifest}
             if known:
-                self._catalog.touch(known)
+                self.catalog.touch(known)
                 for path, stat in known.items():
                     entry = self.manifest[path]
                     self.manifest[path] = replace(entry, stat=stat)
@@ -297,10 +297,10 @@ class Index(Reader):
 
         The `workspace` of a path sees its entry too."""
         with self.lock:
-            before = self._catalog.skipped_files()
+            before = self.catalog.skipped_files()
             skipped = {path: why for path, why in before.items() if not of(path)} | dict(skipped)
             if skipped != before:
-                self._catalog.replace_skipped(skipped, workspace=workspace)
+                self.catalog.replace_skipped(skipped, workspace=workspace)
 
     def repair_torn(self) -> tuple[list[Entry], int]:
         """Return the documents whose stored rows differ from the catalog, and the number of removed rows without a document."""
@@ -312,8 +312,8 @@ class Index(Reader):
 
     def _compare_stores(self) -> set[str]:
         """Return the keys of documents whose row counts differ from the catalog, and remember rows without a document."""
-        held, known = self._store.row_counts(), self._catalog.chunk_counts()
-        seen, facets = self._observations.row_counts(), self._catalog.facet_counts()
+        held, known = self._store.row_counts(), self.catalog.chunk_counts()
+        seen, facets = self._observations.row_counts(), self.catalog.facet_counts()
         self._orphans |= (held.keys() | seen.keys()) - known.keys()
         differ = {key for key, chunks in known.items() if held.get(key, 0) != chunks}
         differ |= {key for key, rows in facets.items() if seen.get(key, 0) != rows}
@@ -322,11 +322,11 @@ class Index(Reader):
     def _reconcile_stores(self) -> None:
         """Reconcile the stores after a crash, an undone capture or a repair: restore or remove what only one of them contains."""
         differ = self._compare_stores()
-        unsettled = self._catalog.take_unsettled()
+        unsettled = self.catalog.take_unsettled()
         healed = self._store.may_lack_rows or self._observations.may_lack_rows
         if healed or differ:
-            self._catalog.forget(None if healed else differ)
-        self.mending = bool(healed or differ or unsettled or self._catalog.fresh)
+            self.catalog.forget(None if healed else differ)
+        self.mending = bool(healed or differ or unsettled or self.catalog.fresh)
 
     def reconcile_late(self) -> None:
         """Reconcile the stores when the first deferred store opens; after a failure, at the next use."""
@@ -347,8 +347,8 @@ class Index(Reader):
         """Describe how the catalog and the stores differ; "" = not at all."""
         with self.lock:
             differences = (
-                describe_difference(self._catalog.chunk_counts(), self._store.row_counts()),
-                describe_difference(self._catalog.facet_counts(), self._observations.row_counts(), "observations"),
+                describe_difference(self.catalog.chunk_counts(), self._store.row_counts()),
+                describe_difference(self.catalog.facet_counts(), self._observations.row_counts(), "observations"),
             )
             return "; ".join(filter(None, differences))
 
@@ -358,10 +358,10 @@ class Index(Reader):
         These are entities stored under other perspectives than their workspace has now, and documents whose collection was
         determined with other known `collections`."""
         with self.lock:
-            self._forget_rows(self._catalog.forget_refiled(collections))
-            for workspace, perspectives in self._catalog.stored_perspectives():
+            self._forget_rows(self.catalog.forget_refiled(collections))
+            for workspace, perspectives in self.catalog.stored_perspectives():
                 if perspectives != hash_perspectives(self.perspectives(workspace)):
-                    self._forget_rows(self._catalog.paths_embedded_under(workspace, perspectives))
+                    self._forget_rows(self.catalog.paths_embedded_under(workspace, perspectives))
 
     def drop_orphans(self) -> None:
         """Remove the rows without a document."""
@@ -372,10 +372,10 @@ class Index(Reader):
                 self._orphans = set()
 
     def _load(self) -> None:
-        self.manifest: dict[str, Entry] = self._catalog.manifest()
+        self.manifest: dict[str, Entry] = self.catalog.manifest()
         self._folders = Counter(folder for path in self.manifest for folder in _parent_folders(path))
         self._graphs = Graphs()
-        for workspace, node in self._catalog.vertices():
+        for workspace, node in self.catalog.vertices():
             self._graphs.put(workspace, node, node.path)
         self._wordbound = {path for path, entry in self.manifest.items() if not entry.embedded}
 
@@ -427,18 +427,18 @@ class Index(Reader):
     @property
     def is_complete(self) -> bool:
         """Return whether all notes have been indexed once."""
-        return self._catalog.is_complete
+        return self.catalog.is_complete
 
     @is_complete.setter
     def is_complete(self, value: bool) -> None:
         with self.lock:
-            if self._catalog.is_complete != value:
-                self._catalog.is_complete = value
+            if self.catalog.is_complete != value:
+                self.catalog.is_complete = value
 
     def continue_generation(self, generation: int) -> None:
         """Continue counting from `generation`, the number of the index that this one replaces, so that waiting readers notice a change."""
         with self.lock:
-            self._catalog.continue_generation(generation)
+            self.catalog.continue_generation(generation)
 
     # Maintenance
 

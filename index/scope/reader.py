@@ -5,24 +5,21 @@ Law: a query changes nothing, and waits for no write."""
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from index.catalog.catalog import Catalog
-from index.catalog.note_links import list_candidates, list_links, list_named_paths
+from index.catalog.note_links import list_named_paths
 from index.catalog.recent_documents import list_following, list_recent
-from index.catalog.workspace_overview import linked_names, list_documents, newest_paths
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import model_name
 from index.model import (
     Answer,
-    DocumentOverview,
     Filter,
-    Link,
     Observation,
     ObservationAnswer,
     ObservationMode,
@@ -39,7 +36,6 @@ from index.observations.similarity_baseline import SimilarityBaselines
 from index.scope.prepared_document import fingerprint
 from index.search.hybrid_search import search
 from index.search.related_documents import find_similar
-from index.search.successors import find_linked
 from index.storage.resident_rows import to_unit_length
 from index.text.chunking import Sizes
 from index.tracing import span
@@ -60,7 +56,7 @@ Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives 
 
 
 class Reader:
-    """Reads the index of one scope; safe to use from any thread."""
+    """Reads the index of one scope; safe to use from any thread. Its `catalog` answers what needs no other part."""
 
     def __init__(
         self,
@@ -74,7 +70,7 @@ class Reader:
         perspectives: Looks,
     ) -> None:
         self.sizes, self.perspectives = sizes, perspectives
-        self._catalog, self._store, self._observations = catalog, store, observations
+        self.catalog, self._store, self._observations = catalog, store, observations
         self._embedder, self._made_by = embedder, made_by
         self._scale = SimilarityBaselines()
 
@@ -97,13 +93,13 @@ class Reader:
         """Search documents. Without an encoder for this index, the search uses words only and reports it as degraded."""
         embedder = self._usable_embedder()
         with span("search", mode=query.mode) as timed:
-            answer = search(query, store=self._store, catalog=self._catalog, embedder=embedder)
+            answer = search(query, store=self._store, catalog=self.catalog, embedder=embedder)
             timed.note(documents=len(answer.hits))
         return answer
 
     def record(self, id: str, workspace: str | None = None) -> Record | None:
         """Return the document of `workspace` with this id; without a workspace, the one with the shortest path of all."""
-        return self._catalog.get(id, workspace)
+        return self.catalog.get(id, workspace)
 
     def find_capture(
         self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
@@ -111,62 +107,34 @@ class Reader:
         """Return the document of `workspace`, or of one of its collections, with exactly this content.
 
         `notes_of`: only a note of this namespace."""
-        return self._catalog.find_capture(workspace, content_hash, collection, notes_of=notes_of)
-
-    def contested_paths(self) -> set[str]:
-        """Return the paths of writable documents that name several collections."""
-        return self._catalog.contested_paths()
+        return self.catalog.find_capture(workspace, content_hash, collection, notes_of=notes_of)
 
     def record_at(self, path: str) -> Record | None:
         """Return the document at `path`."""
-        return self._catalog.record_at(path)
+        return self.catalog.record_at(path)
 
     def records_at(self, paths: Collection[str]) -> dict[str, Record]:
         """Return the documents at these paths, by path."""
-        return {record.path: record for record in self._catalog.records_at(paths)}
-
-    def records_by_key(self, keys: Collection[str]) -> dict[str, Record]:
-        """Return the documents with these keys (`path_id` of their paths), by key."""
-        return self._catalog.records(keys)
-
-    def owner_marks(self, paths: Collection[str] | None = None) -> Iterator[tuple[str, str, str, str]]:
-        """Yield path, digest, type and the encoded marks of the owner for the documents at `paths`, or for all."""
-        return self._catalog.owner_marks(paths)
-
-    def count_owner_marks(self) -> list[tuple[str, str, int]]:
-        """Count the documents of each type and owner's marks, as `Catalog.count_owner_marks` does."""
-        return self._catalog.count_owner_marks()
+        return {record.path: record for record in self.catalog.records_at(paths)}
 
     def paths_claiming_id(self, id: str) -> list[str]:
         """Return the sorted paths of all documents that claim this id."""
-        return [
-            path for (path,) in self._catalog.rows("select path from documents where claimed = ? order by path", id)
-        ]
+        return [path for (path,) in self.catalog.rows("select path from documents where claimed = ? order by path", id)]
 
     def paths_titled(self, title: str) -> list[str]:
         """Return the paths of all documents with this title, in any letter case."""
         wanted = fold(title)
-        return [
-            path for path, known in self._catalog.rows("select path, title from documents") if fold(known) == wanted
-        ]
+        return [path for path, known in self.catalog.rows("select path, title from documents") if fold(known) == wanted]
 
     def records_of_file(self, path: str) -> list[Record]:
         """Return the documents whose stored file is at `path`."""
-        return self._catalog.records_of_file(path)
-
-    def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
-        """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
-        return self._catalog.stored_files(workspace)
-
-    def notes_without_file(self, workspace: str) -> list[str]:
-        """Return the notes of files in a workspace that name no stored file of it."""
-        return self._catalog.notes_without_file(workspace)
+        return self.catalog.records_of_file(path)
 
     def notes_with_stems(self, stems: Collection[str]) -> list[tuple[str, str, str]]:
         """Return path, name and type of the notes named as one of `stems`, alone or followed by a blank and more text.
 
         It is fast for any number of notes. The name is the title or, for the document of a stored file, the file's original name."""
-        rows = self._catalog.rows(
+        rows = self.catalog.rows(
             "select path, title, type, case type when 'file' then metadata end "
             "from (select value as stem from json_each(?)) cross join documents "  # `cross`: by the index of paths
             "where path in (stem || '.md', stem || '.MD', stem || '.Md', stem || '.mD') "
@@ -180,11 +148,11 @@ class Reader:
 
     def known_ids(self, workspace: str, texts: Collection[str]) -> set[str]:
         """Return those of `texts` that are an id of a document of `workspace`, or the first eight characters of one."""
-        return {text for (text,) in self._catalog.rows(KNOWN_IDS, json.dumps(list(texts)), workspace)}
+        return {text for (text,) in self.catalog.rows(KNOWN_IDS, json.dumps(list(texts)), workspace)}
 
     def tally(self, workspace: str, namespace: str | None = None) -> list[tuple[str, str, int, int, int]]:
         """Count the documents of `workspace`, or of one namespace, by type and collection, with their chunks and those without vectors."""
-        return self._catalog.rows(
+        return self.catalog.rows(
             """select type, collection, count(*), coalesce(sum(chunks), 0), sum(not embedded) from documents
             where workspace = ?1 and namespace = coalesce(?2, namespace)
             group by type, collection order by type, collection""",
@@ -203,8 +171,8 @@ class Reader:
     ) -> list[Record]:
         """Return the newest documents by creation: with a time `before`, strictly older ones; with a cursor, those after its document."""
         if isinstance(before, str):
-            return list_following(self._catalog, before, limit, workspace=workspace, namespace=namespace)
-        return self._catalog.recent(workspace=workspace, limit=limit, before=before, namespace=namespace)
+            return list_following(self.catalog, before, limit, workspace=workspace, namespace=namespace)
+        return self.catalog.recent(workspace=workspace, limit=limit, before=before, namespace=namespace)
 
     def list_recent(
         self, restriction: Filter, limit: int, cursor: str | None = None, *, path: str | None = None
@@ -212,23 +180,19 @@ class Reader:
         """Return the last changed documents, from the start or after `cursor`, and the cursor of the next page, None at the end.
 
         `path`: only the document there."""
-        return list_recent(self._catalog, restriction, limit, cursor, path=path)
+        return list_recent(self.catalog, restriction, limit, cursor, path=path)
 
     def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
         """Return the most frequent tags of `workspace`, or of one namespace, with the number of documents of each."""
-        return self._catalog.vocabulary(workspace, limit, namespace)
+        return self.catalog.vocabulary(workspace, limit, namespace)
 
     def tags(self) -> list[str]:
         """Return all tags of documents, each spelling once."""
-        return [tag for (tag,) in self._catalog.rows("select distinct tag from tag_uses order by tag")]
+        return [tag for (tag,) in self.catalog.rows("select distinct tag from tag_uses order by tag")]
 
     def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
         """Return the observations of the nodes at these paths, in order of their ordinals."""
-        return self._catalog.observations(paths)
-
-    def unlabelled_paths(self, workspace: str | None = None, summed: Collection[tuple[str, str]] = ()) -> list[str]:
-        """Return the paths of notes without a summary or tags, the oldest first; `summed` as in the catalog."""
-        return self._catalog.unlabelled_paths(workspace, summed)
+        return self.catalog.observations(paths)
 
     def passages(self, record: Record) -> list[str]:
         """Return the chunks of a document, in order, each exactly as it was cut."""
@@ -240,11 +204,11 @@ class Reader:
 
     def find_similar(self, points: NDArray[np.float32], words: str) -> list[SimilarDocument]:
         """Return the documents similar to a document of another index that has these vectors and words, nearest first."""
-        return find_similar(points, words, store=self._store, catalog=self._catalog)
+        return find_similar(points, words, store=self._store, catalog=self.catalog)
 
     def note_names(self) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], bool]]:
         """Path, title, tags and aliases of every document, by path, and whether it is a template."""
-        rows = self._catalog.rows("select path, title, tags, aliases, defects from documents order by path")
+        rows = self.catalog.rows("select path, title, tags, aliases, defects from documents order by path")
         return [
             (path, title, tuple(json.loads(tags)), tuple(json.loads(aliases)), '["template",' in defects)
             for path, title, tags, aliases, defects in rows
@@ -262,7 +226,7 @@ class Reader:
                 mode,
                 perspectives=self.perspectives(workspace),
                 observations=self._observations,
-                catalog=self._catalog,
+                catalog=self.catalog,
                 embedder=self._usable_embedder(),
                 baselines=self._scale,
             )
@@ -271,7 +235,7 @@ class Reader:
 
     def embedded_share(self, workspace: str) -> float:
         """Return the share of observations that are embedded under all perspectives; 1.0 without observations."""
-        done, there = self._catalog.embedded_counts(workspace, hash_perspectives(self.perspectives(workspace)))
+        done, there = self.catalog.embedded_counts(workspace, hash_perspectives(self.perspectives(workspace)))
         return done / there if there else 1.0
 
     def node_vectors(
@@ -280,43 +244,15 @@ class Reader:
         """Return the mean direction of each node's observations under a perspective, or all: paths, and unit vectors, a row each.
 
         With `paths`, only those of the nodes with these paths. A node without vectors is left out."""
-        known = self._catalog.node_paths(workspace) if paths is None else {path_id(path): path for path in paths}
+        known = self.catalog.node_paths(workspace) if paths is None else {path_id(path): path for path in paths}
         pooled = self._observations.mean_vectors(workspace, perspective, None if paths is None else known)
         there = sorted((known[key], key) for key in pooled if key in known)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
         return [path for path, _ in there], matrix
 
-    def list_documents(self, workspace: str) -> list[DocumentOverview]:
-        """Return all documents of `workspace` in order of their ids, without their texts."""
-        return list_documents(self._catalog, workspace)
-
-    def newest_paths(
-        self, workspace: str, limit: int, ids: Collection[str] | None = None, *, without: str = ""
-    ) -> list[str]:
-        """Return the paths of the `limit` documents of `workspace` that changed last, of all or of those with these `ids`.
-
-        Documents of the type `without` are left out."""
-        return newest_paths(self._catalog, workspace, limit, ids, without=without)
-
-    def links_of(self, path: str) -> list[Link]:
-        """Return the links of the note at `path`; none if there is no such note."""
-        return list_links(self._catalog, path)
-
-    def link_candidates(self, path: str) -> list[tuple[str, str]]:
-        """Return the notes with links that may lead to the note at `path`, each with the target as written."""
-        return list_candidates(self._catalog, path)
-
     def paths_named(self, names: Collection[str]) -> list[str]:
         """Return the paths of the notes whose file names, folded, are among these."""
-        return list_named_paths(self._catalog, names)
-
-    def linked_note(self, record: Record, workspace: str) -> Record | None:
-        """Return the note of this workspace that the link of the superseded note `record` means; None if there is none."""
-        return find_linked(self._catalog, record, workspace)
-
-    def linked_names(self, but: Sequence[str] = ()) -> set[str]:
-        """Return the folded names to which documents outside the folders `but` link."""
-        return linked_names(self._catalog, but)
+        return list_named_paths(self.catalog, names)
 
     def texts(self, workspace: str) -> Iterator[dict[str, str]]:
         """Yield the texts of the documents of `workspace` by `path_id` of their paths, a sixteenth of them at a time."""
@@ -338,22 +274,22 @@ class Reader:
 
     def defects(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """Return the path of every note with a defect or without an entry in the index, with the reason."""
-        return [(path, str(defect)) for path, defect in self._catalog.defects(workspace)]
+        return [(path, str(defect)) for path, defect in self.catalog.defects(workspace)]
 
     @property
     def counts(self) -> tuple[int, int]:
         """Return the numbers of documents and of chunks."""
-        return self._catalog.counts()
+        return self.catalog.counts()
 
     @property
     def generation(self) -> int:
         """Return a number that grows with every searchable change."""
-        return self._catalog.generation
+        return self.catalog.generation
 
     @property
     def is_damaged(self) -> bool:
         """Return whether its files are damaged, so that searches fail."""
-        return self._catalog.is_damaged or any(store.is_damaged for store in self._stores)
+        return self.catalog.is_damaged or any(store.is_damaged for store in self._stores)
 
     @property
     def _stores(self) -> tuple[ChunkStore, ...]:

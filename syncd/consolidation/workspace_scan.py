@@ -106,7 +106,7 @@ class _Scan:
 
 
 def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _WorkspaceCaptures:
-    documents = index.list_documents(workspace)
+    documents = index.catalog.list_documents(workspace)
     captures = [document for document in documents if document.type not in ("entity", CHANGE)]
     number = {capture.key: n for n, capture in enumerate(captures)}
     keys, matrix = index.document_vectors(workspace)

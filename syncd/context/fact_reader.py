@@ -43,10 +43,10 @@ class FactReader:
     def read(self, workspace: str, used: Collection[str], project: str = "") -> list[WeighedFact]:
         """Return the facts of the newest notes, the notes with `used` ids, and those of `project`."""
         index = self._captures.index
-        among = index.newest_paths(workspace, CONSIDERED, used, without=CHANGE) if used else []
+        among = index.catalog.newest_paths(workspace, CONSIDERED, used, without=CHANGE) if used else []
         if project:
-            among += _paths_of_project(index.list_documents(workspace), project)
-        paths = list(dict.fromkeys((*index.newest_paths(workspace, CONSIDERED, without=CHANGE), *among)))
+            among += _paths_of_project(index.catalog.list_documents(workspace), project)
+        paths = list(dict.fromkeys((*index.catalog.newest_paths(workspace, CONSIDERED, without=CHANGE), *among)))
         records = index.records_at(paths)
         with self._lock:
             known = self._read.get(workspace, {})

@@ -232,7 +232,7 @@ def build_consolidation(
         from syncd.consolidation import workspace_scan  # noqa: PLC0415 - its rules take long to compile, and the job is rare
 
         index, graph = opened.captures.index, agent_access.workspace(workspace).nodes.report()
-        linked = index.linked_names(folders) | opened.notes.index.linked_names(folders)
+        linked = index.catalog.linked_names(folders) | opened.notes.index.catalog.linked_names(folders)
         now = now_ms()
         return workspace_scan.scan_workspace(index, workspace, graph, linked=linked, now=now, go_on=go_on, **limits)
 

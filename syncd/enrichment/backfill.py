@@ -85,7 +85,7 @@ class Backfill:
             }
         except Unavailable:  # as above
             summed = set()
-        return self._captures.index.unlabelled_paths(workspace, summed)
+        return self._captures.index.catalog.unlabelled_paths(workspace, summed)
 
     # One note
 
@@ -228,7 +228,7 @@ class Backfill:
             return
         waiting: list[tuple[Record, tuple[str, str], int]] = []
         due = list(self._enricher.pending_retries(now_ms()))
-        lacking = set(self._captures.index.unlabelled_paths()) if due else set()
+        lacking = set(self._captures.index.catalog.unlabelled_paths()) if due else set()
         for workspace, id, failures in due:  # all of them first, so that notes that need no retry don't wait
             # Without a note there, it may have been moved.
             record = self._captures.index.record(id, workspace) or self._captures.index.record(id)

@@ -149,7 +149,7 @@ class Enricher:
         """Return the notes whose enrichment failed because of the note, and that still lack a summary or tags."""
         if not self._defective:
             return []
-        lacking = set(self._captures.index.unlabelled_paths())
+        lacking = set(self._captures.index.catalog.unlabelled_paths())
         return sorted(path for path in list(self._defective) if path in lacking)
 
     # For a capture

@@ -143,7 +143,7 @@ class InboxFileScanner:
 
     def find_missing(self, workspaces: Collection[str] | None = None) -> Iterator[tuple[str, str]]:
         """Yield each note whose file is missing, with the file's path; with `workspaces`, only notes of those."""
-        for file, note in self._captures.index.stored_files():
+        for file, note in self._captures.index.catalog.stored_files():
             if workspaces is not None and locate(note, self._inbox).workspace not in workspaces:
                 continue
             if file not in self._there:
@@ -157,7 +157,7 @@ class InboxFileScanner:
             waiting, unread = len(self._waiting), dict(self.unread)
         missing = [file for _, file in self.find_missing()]
         return {
-            "known": len(self._captures.index.stored_files()),
+            "known": len(self._captures.index.catalog.stored_files()),
             "waiting": waiting,
             "unread": [{"path": path, "reason": why} for path, why in sorted(unread.items())],
             "missing": missing,

@@ -7,14 +7,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from index.catalog.note_links import list_candidates, list_links
 from index.scope.index import Index
 from syncd.links.link_resolution import Paths, target_names
 
 
 def find_links(indexes: Sequence[Index], path: str) -> dict[str, list[dict[str, Any]]]:
     """Return the links of the note at `path`, each with the path of its note or None, and the notes that link to it."""
-    links = [link for index in indexes for link in index.links_of(path) if link.target]
-    candidates = [pair for index in indexes for pair in index.link_candidates(path)]
+    links = [link for index in indexes for link in list_links(index.catalog, path) if link.target]
+    candidates = [pair for index in indexes for pair in list_candidates(index.catalog, path)]
     paths = find_paths(indexes, {link.target for link in links} | {target for _, target in candidates})
     resolved = {
         (link.target, link.subpath): {

@@ -16,7 +16,7 @@ from index.errors import InvalidArgument, NotFound
 from index.model import Record
 from index.names import did_you_mean, fold, stem
 from index.scope.index import Index
-from index.search.successors import follow_links
+from index.search.successors import find_linked, follow_links
 from syncd.vault.location import ARCHIVE
 
 LEAST: Final = 4  # shortest beginning of an id that identifies a note
@@ -146,8 +146,8 @@ def find_successor(captures: Index, record: Record, *, vault: Index | None = Non
     Captures of its workspace count first, then the notes of `vault` if it is given."""
 
     def newer_note(older: Record) -> Record | None:
-        newer = captures.linked_note(older, record.workspace)
-        return vault.linked_note(older, "") if newer is None and vault is not None else newer
+        newer = find_linked(captures.catalog, older, record.workspace)
+        return find_linked(vault.catalog, older, "") if newer is None and vault is not None else newer
 
     chain = follow_links(record, newer_note)
     return chain[-1] if chain else None

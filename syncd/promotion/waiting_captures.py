@@ -66,7 +66,7 @@ class WaitingCaptures:
 
     def count(self) -> list[tuple[str, OwnerMarks, int]]:
         """Count the captures of each type and marks, entities included; captures being read now are left out."""
-        counts = self._captures.index.count_owner_marks()
+        counts = self._captures.index.catalog.count_owner_marks()
         return [(kind, decode_marks(marks), count) for kind, marks, count in counts]
 
     def _add_changes(self, paths: Collection[str] | None) -> None:
@@ -80,7 +80,7 @@ class WaitingCaptures:
         if not everywhere and not changed:
             return
         try:
-            rows = list(self._captures.index.owner_marks(None if everywhere else changed))
+            rows = list(self._captures.index.catalog.owner_marks(None if everywhere else changed))
         except BaseException:
             with self._change_lock:
                 self._all |= everywhere

@@ -116,7 +116,7 @@ class WorkspaceWindow:
         """Return the shared note with this id as it is now. Raises NotFound for any other, and Unavailable until an edit is indexed."""
         with self._window.shared.read() as index:
             key = id.removeprefix(PREFIX)
-            record = index.records_by_key([key]).get(key) if index is not None and id.startswith(PREFIX) else None
+            record = index.catalog.records([key]).get(key) if index is not None and id.startswith(PREFIX) else None
             return self._note(index, record, id)
 
     def read_at(self, path: str) -> SharedNote:
@@ -128,7 +128,7 @@ class WorkspaceWindow:
         """Return the ids by which the audit log knows these shared notes, by the ids that agents know."""
         by_key = {id.removeprefix(PREFIX): id for id in ids if id.startswith(PREFIX)}
         with self._window.shared.read() as index:
-            records = {} if index is None or not by_key else index.records_by_key(list(by_key))
+            records = {} if index is None or not by_key else index.catalog.records(list(by_key))
         return {by_key[key]: record.id for key, record in records.items()}
 
     def _note(self, index: Index | None, record: Record | None, name: str) -> SharedNote:

@@ -88,6 +88,6 @@ def list_unadopted(paths: Iterable[str], index: Index, edited: Collection[str]) 
     """Return those of these known inbox notes that were not quiet yet when they were read.
 
     They lack an id or ordinals, name several collections, or were `edited`."""
-    manifest, several = index.manifest, {*index.contested_paths(), *edited}
+    manifest, several = index.manifest, {*index.catalog.contested_paths(), *edited}
     known = ((path, entry) for path in paths if (entry := manifest.get(path)))
     return [path for path, entry in known if entry.id == path_id(path) or index.lacks_ordinals(path) or path in several]

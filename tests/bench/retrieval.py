@@ -146,8 +146,7 @@ class Library:
         sys.stderr.write("\n")
         self.index.maintain(force=True)
         self._paths = {
-            key: record.path
-            for key, record in self.index._catalog.records(list(self.index._store.row_counts())).items()
+            key: record.path for key, record in self.index.catalog.records(list(self.index._store.row_counts())).items()
         }
 
     def close(self) -> None:

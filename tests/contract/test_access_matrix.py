@@ -541,7 +541,7 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, mod
         index = rim.world.app.opened.builds.scopes["captures"].index
         holder, name = {
             "store": (index, "_store"),
-            "catalog": (index, "_catalog"),
+            "catalog": (index, "catalog"),
             "vault": (rim.agent_access, "_inbox"),
         }[part]
         whole = getattr(holder, name)

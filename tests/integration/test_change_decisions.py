@@ -273,7 +273,7 @@ def test_other_parts_leave_a_proposal_alone(world):
     ask(world, "enrich.backfill")
     index = world.app.opened.captures.index
     assert index.record_at(record.path).tags == ()
-    assert record.path not in index.unlabelled_paths()
+    assert record.path not in index.catalog.unlabelled_paths()
     report = json.dumps(ask(world, "consolidate", workspace="work"))
     assert record.title not in report
     assert twin.title not in report

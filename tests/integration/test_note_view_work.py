@@ -43,7 +43,7 @@ def count_steps(world, operation, **arguments):
 
     ask()  # from now on, all connections are open
     connections = [
-        connection for slot in world.app.opened.builds.scopes.values() for connection in slot.index._catalog._idle
+        connection for slot in world.app.opened.builds.scopes.values() for connection in slot.index.catalog._idle
     ]
     assert connections
     for connection in connections:

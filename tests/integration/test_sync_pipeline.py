@@ -318,7 +318,7 @@ def test_notes_whose_old_files_go_while_the_new_ones_are_processed_are_not_embed
 
 
 def test_a_row_that_the_catalog_refuses_stops_no_other(world):
-    real = world.app.opened.builds.scopes["vault"].index._catalog
+    real = world.app.opened.builds.scopes["vault"].index.catalog
 
     class Refusing:
         def __getattr__(self, name):
@@ -329,13 +329,13 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
                 raise ValueError("b")
             return real.write(upserts=upserts, **others)
 
-    world.app.opened.builds.scopes["vault"].index._catalog = Refusing()
+    world.app.opened.builds.scopes["vault"].index.catalog = Refusing()
     for name in "abc":
         world.write(f"{name}.md", f"the {name} gannet")
     world.run()
     assert indexed(world) == {"a.md", "c.md"}
     assert "b.md" in defects(world)
-    world.app.opened.builds.scopes["vault"].index._catalog = real
+    world.app.opened.builds.scopes["vault"].index.catalog = real
     world.run()
     assert sorted(world.found("gannet")) == ["a.md", "b.md", "c.md"]
     assert "b.md" not in defects(world)
@@ -413,7 +413,7 @@ def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept heron").record
     index = world.app.opened.builds.scopes["captures"].index
-    real = index._catalog
+    real = index.catalog
 
     class Failing:
         def __getattr__(self, name):
@@ -421,12 +421,12 @@ def test_a_removal_that_failed_halfway_leaves_the_note_findable(world):
                 raise Unavailable("the disk is full")
             return getattr(real, name)
 
-    index._catalog = Failing()
+    index.catalog = Failing()
     with pytest.raises(Unavailable):
         workspace.delete(kept.id)
     with pytest.raises(Unavailable):
         workspace.capture("lost stork")
-    index._catalog = real
+    index.catalog = real
     world.app.opened.sync.run()
     assert [hit.record.id for hit in workspace.search(Query("heron")).hits] == [kept.id]
     assert index._store.count() == 1

@@ -146,7 +146,7 @@ class Vault(RuleBasedStateMachine):
         self.world.reopen()
 
     @rule(
-        part=st.sampled_from(["_store", "_catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans()
+        part=st.sampled_from(["_store", "catalog"]), scope=st.sampled_from(["captures", "vault"]), after=st.booleans()
     )
     def crash(self, part, scope, after):
         index = self.world.app.opened.builds.scopes[scope].index
@@ -163,14 +163,14 @@ class Vault(RuleBasedStateMachine):
     @rule(text=st.text(min_size=1, max_size=40))
     def crash_in_capture(self, text):
         index = self.world.app.opened.builds.scopes["captures"].index
-        real = index._catalog
-        index._catalog = Crashing(real, after=False)
+        real = index.catalog
+        index.catalog = Crashing(real, after=False)
         try:
             self.world.app.agent_access.workspace("default").capture(text)
         except (Boom, MemexError):
             pass
         finally:
-            index._catalog = real
+            index.catalog = real
         self.world.reopen()
 
     @rule()

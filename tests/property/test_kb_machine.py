@@ -382,7 +382,7 @@ class Base(RuleBasedStateMachine):
             app.agent_access._inbox.vault,
             app.opened.ledger.execute,
         )
-        parts = (index, "_catalog"), (index, "_store"), (app.opened.ledger, "execute")
+        parts = (index, "catalog"), (index, "_store"), (app.opened.ledger, "execute")
         reals = [getattr(holder, name) for holder, name in parts]
         for (holder, name), real in zip(parts, reals, strict=True):
             setattr(

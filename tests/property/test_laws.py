@@ -140,7 +140,7 @@ class Boom(Exception):
     """A fault that a test put in."""
 
 
-@pytest.mark.parametrize("part", ["_store", "_catalog"])
+@pytest.mark.parametrize("part", ["_store", "catalog"])
 def test_law_4_a_capture_that_can_not_be_indexed_changes_nothing(world, part):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record

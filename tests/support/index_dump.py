@@ -28,7 +28,7 @@ QUERIES = {
 def dump_index(index: Index) -> dict[str, Any]:
     """Dump the catalog and both stores."""
     return {
-        "catalog": dump_catalog(index._catalog),
+        "catalog": dump_catalog(index.catalog),
         "store": dump_store(index._store),
         "observations": [row for store in index._observations.open_stores for row in dump_store(store)],
     }

@@ -192,10 +192,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/notes/inline_syntax.py",
         "syncd/notes/quoted_text.py",
     ),
-    "tests/unit/syncd/consolidation/test_workspace_scan.py": (
-        "index/catalog/workspace_overview.py",
-        "syncd/consolidation/analysis/topic_groups.py",
-    ),
+    "tests/unit/syncd/consolidation/test_workspace_scan.py": ("syncd/consolidation/analysis/topic_groups.py",),
     "tests/unit/syncd/documents/test_capture_note.py": (
         "syncd/notes/tag_names.py",
         "syncd/notes/timestamps.py",

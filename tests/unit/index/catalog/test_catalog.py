@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sqlite3
+import tempfile
 import threading
 from contextlib import closing
 from dataclasses import fields, replace
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
+from index.catalog.recent_documents import changed_at
 from index.catalog.sqlite_file import READER_CACHE, Database
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
@@ -22,6 +24,8 @@ from index.model import Defect, Entry, Link, Node, Observation, Record, Stat, St
 from tests.support.catalog_rows import STAT, document, write
 from tests.support.example_counts import examples
 from tests.support.index_dump import dump_catalog
+
+TIMES = st.integers(-3, 3)
 
 
 @pytest.fixture
@@ -267,6 +271,44 @@ def test_chunks_are_counted(catalog):
 def test_thousands_are_asked_for_at_once(catalog):
     write(catalog, *(document(f"{n}.md", claimed_id=f"id-{n}") for n in range(1_200)))
     assert len(catalog.records([path_id(f"{n}.md") for n in range(2_000)])) == 1_200
+
+
+@examples(40)
+@given(
+    st.lists(
+        st.tuples(TIMES, st.none() | TIMES, st.sampled_from("ab"), st.none() | st.sampled_from("xyz"), st.booleans())
+    ),
+    st.integers(1, 4),
+    st.sets(st.integers(0, 9)),
+)
+def test_the_newest_documents_are_those_of_a_list_of_all(rows, limit, chosen):
+    with tempfile.TemporaryDirectory() as folder:
+        catalog = Catalog(Path(folder, "captures.db"))
+        write(
+            catalog,
+            *(
+                document(
+                    f"{n}.md",
+                    created_at=made,
+                    updated_at=changed,
+                    workspace=where,
+                    claimed_id=claimed,
+                    type="file" if is_file else "note",
+                )
+                for n, (made, changed, where, claimed, is_file) in enumerate(rows)
+            ),
+        )
+        records = catalog.recent(workspace="a", limit=99)
+        records.sort(key=lambda record: (-changed_at(record), record.id))
+        assert catalog.newest_paths("a", limit) == [record.path for record in records[:limit]]
+        ids = {record.id for n, record in enumerate(records) if n in chosen} | {"of no document"}
+        among = [record.path for record in records if record.id in ids]
+        assert catalog.newest_paths("a", limit, ids) == among[:limit]
+        notes = [record.path for record in records if record.type == "note"]
+        assert catalog.newest_paths("a", limit, without="file") == notes[:limit]
+        noted = [path for path in notes if path in among]
+        assert catalog.newest_paths("a", limit, ids, without="file") == noted[:limit]
+        catalog.close()
 
 
 # Outliving

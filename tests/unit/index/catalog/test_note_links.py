@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from index.catalog.note_links import list_candidates, list_links
 from tests.support.world import World
 
 
@@ -20,13 +21,13 @@ def index(tmp_path_factory):
 
 
 def test_links_are_listed_in_order_those_of_properties_last(index):
-    assert [(link.kind, link.target, link.subpath) for link in index.links_of("A.md") if link.target] == [
+    assert [(link.kind, link.target, link.subpath) for link in list_links(index.catalog, "A.md") if link.target] == [
         ("wikilink", "b", ""),
         ("markdown", "c.md", "#H"),
         ("wikilink", "Folder/B", ""),
         ("wikilink", "Property", ""),
     ]
-    assert index.links_of("Nobody.md") == []
+    assert list_links(index.catalog, "Nobody.md") == []
 
 
 @pytest.mark.parametrize(
@@ -41,4 +42,4 @@ def test_links_are_listed_in_order_those_of_properties_last(index):
     ],
 )
 def test_candidates_have_the_name_in_any_case_and_form(index, path, candidates):
-    assert sorted(index.link_candidates(path)) == candidates
+    assert sorted(list_candidates(index.catalog, path)) == candidates

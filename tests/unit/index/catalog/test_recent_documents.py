@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.catalog.catalog import Catalog
-from index.catalog.recent_documents import CHANGED, encode_cursor, following_query, list_following, list_recent
+from index.catalog.recent_documents import encode_cursor, following_query, list_following, list_recent
+from index.catalog.schema import CHANGED
 from index.errors import InvalidArgument
 from index.model import Filter
 from index.query import make_filter

@@ -291,7 +291,7 @@ def test_stores_that_could_not_be_reconciled_at_their_first_use_are_at_the_next_
         index._store.replace({path_id(ADA): []})  # as a crash may leave it
     with opened(tmp_path, later=True) as index:
         with monkeypatch.context() as patch:
-            patch.setattr(index._catalog, "forget", fail)
+            patch.setattr(index.catalog, "forget", fail)
             with pytest.raises(Unavailable):
                 (index.passage_vectors if first == "the chunks" else index._observations).vectors(["a digest"])
         assert index.manifest[ADA].digest
@@ -357,7 +357,7 @@ class Power:
         return getattr(self._real, name)
 
 
-@pytest.mark.parametrize("fails", ["_store.replace", "_catalog.write"])
+@pytest.mark.parametrize("fails", ["_store.replace", "catalog.write"])
 @pytest.mark.parametrize(
     "changed",
     [
@@ -445,7 +445,7 @@ def test_a_node_that_can_not_be_written_waits_for_its_observations(tmp_path, mon
 def test_a_first_node_that_never_came_about_leaves_nothing_behind(tmp_path):
     with opened(tmp_path) as index:
         ready = index.prepare([(entity(ADA, *FACTS), STAT)])
-        index._catalog = Power(index._catalog, "write")
+        index.catalog = Power(index.catalog, "write")
         with pytest.raises(KeyboardInterrupt):
             index.commit(ready)
     assert rows(tmp_path).exists()

@@ -59,7 +59,7 @@ def hits(index: Index, words: str) -> list[str]:
 
 
 def marks(index: Index) -> set[str]:
-    return {key for (key,) in index._catalog.rows("select key from unsettled")}
+    return {key for (key,) in index.catalog.rows("select key from unsettled")}
 
 
 @pytest.fixture
@@ -178,7 +178,7 @@ def test_the_mark_of_a_commit_that_failed_stays_when_its_rows_are_written(filled
     """Its rows are those of a text that the catalog does not know, so the next start must read the file again."""
     put(filled, note(NOTE, "changed words"))
     with monkeypatch.context() as patch:
-        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        patch.setattr(filled.catalog, "write", lambda **_: fail())
         with pytest.raises(Unavailable):
             put(filled, note(NOTE, "never stored"))
     filled._late_writes.finish()
@@ -191,7 +191,7 @@ def test_the_mark_of_a_commit_that_failed_stays_when_its_rows_are_written(filled
 def test_a_mark_goes_although_a_document_could_not_be_created_again(tmp_path, filled, monkeypatch):
     filled.commit([], [GONE])
     with monkeypatch.context() as patch:
-        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        patch.setattr(filled.catalog, "write", lambda **_: fail())
         with pytest.raises(Unavailable):
             put(filled, note(GONE, "once more"))
     filled._late_writes.finish()
@@ -204,7 +204,7 @@ def test_a_mark_goes_although_a_document_could_not_be_created_again(tmp_path, fi
 
 def test_rows_without_a_document_are_marked_until_their_removal_is_written(tmp_path, filled, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr(filled._catalog, "write", lambda **_: fail())
+        patch.setattr(filled.catalog, "write", lambda **_: fail())
         with pytest.raises(Unavailable):
             put(filled, note(NEW, "never listed"))
     filled._late_writes.finish()
@@ -216,7 +216,7 @@ def test_rows_without_a_document_are_marked_until_their_removal_is_written(tmp_p
 
 def test_an_index_closes_although_its_marks_can_not_be_removed(tmp_path, filled, monkeypatch):
     put(filled, note(NOTE, "changed words"))
-    monkeypatch.setattr(filled._catalog, "settle", lambda _: fail())
+    monkeypatch.setattr(filled.catalog, "settle", lambda _: fail())
     filled.close()
     with opened(tmp_path / "index") as again:
         assert again.mending and hits(again, "changed") == [NOTE]

@@ -191,7 +191,7 @@ def test_an_encoder_that_fails_leaves_the_old_note_whole(tmp_path):
         world.close()
 
 
-@pytest.mark.parametrize("part", ["_store", "_catalog"])
+@pytest.mark.parametrize("part", ["_store", "catalog"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_an_index_that_fails_leaves_the_old_note_whole(world, space, part, after):
     first = space.capture("the old text").record

@@ -85,7 +85,7 @@ def test_a_link_from_anywhere_but_a_report_says_that_a_capture_is_used(world):
     world.run()
     index = world.app.opened.builds.scopes["captures"].index
     graph = world.app.agent_access.workspace("default").nodes.report()
-    linked = world.app.opened.builds.scopes["vault"].index.linked_names(["Captures/Reports"])
+    linked = world.app.opened.builds.scopes["vault"].index.catalog.linked_names(["Captures/Reports"])
     told = workspace_scan.scan_workspace(index, "default", graph, linked=linked, now=1_900_000_000_000)
     assert {one.ids[0] for one in told.unused} == {"reported", "alone"}
 

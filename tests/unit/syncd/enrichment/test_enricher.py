@@ -166,10 +166,17 @@ def test_a_tag_of_any_form_stops_the_enrichment_of_no_note(world):
 )
 def test_a_note_that_waits_is_not_read_and_no_workspace_means_any(summed, waiting, left):
     asked = []
-    index = SimpleNamespace(unlabelled_paths=lambda _, summed: asked.append(summed) or [])
+    catalog = SimpleNamespace(unlabelled_paths=lambda _, summed: asked.append(summed) or [])
     enricher = SimpleNamespace(by="", problem="", pending_retries=lambda: [(*waiting, 1)])
     backfill = Backfill(
-        None, None, SimpleNamespace(index=index), None, enricher, inbox="", summed=lambda: summed, record_summary=None
+        None,
+        None,
+        SimpleNamespace(index=SimpleNamespace(catalog=catalog)),
+        None,
+        enricher,
+        inbox="",
+        summed=lambda: summed,
+        record_summary=None,
     )
     assert (backfill.facts()["missing"], asked) == (0, [left])
 

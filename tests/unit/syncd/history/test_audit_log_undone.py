@@ -12,7 +12,7 @@ from syncd.history.audit_log import Author, acting_as
 from tests.support.audit_entries import change, log_write, owner, sha
 
 
-@pytest.mark.parametrize("part", ["_store", "_catalog"])
+@pytest.mark.parametrize("part", ["_store", "catalog"])
 def test_a_write_that_is_taken_back_is_logged_as_undone(world, part):
     workspace = world.app.agent_access.workspace("default")
     kept = workspace.capture("kept all along").record

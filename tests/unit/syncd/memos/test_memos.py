@@ -431,7 +431,7 @@ def test_a_delete_that_fails_changed_nothing(world, space, monkeypatch):
     def failing(*_args, **_given):
         raise Unavailable("the disk is full")
 
-    monkeypatch.setattr(index._catalog, "write", failing)
+    monkeypatch.setattr(index.catalog, "write", failing)
     with pytest.raises(Unavailable):
         space.memos.delete(b.id)
     monkeypatch.undo()

@@ -6,8 +6,8 @@ import hashlib
 
 import pytest
 
+from index.catalog.catalog import Catalog
 from index.errors import Unavailable
-from index.scope.reader import Reader
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.promotion.waiting_captures import WaitingCaptures
 from syncd.vault.vault import Vault
@@ -57,8 +57,8 @@ def test_the_index_is_asked_again_only_about_what_has_changed(world, monkeypatch
     for number in range(20):
         world.write(f"Captures/default/{number}.md", f"---\nid: n{number}\n---\nnote {number}\n")
     world.run()
-    waits, read_rows, rows = waiting(world), Reader.owner_marks, []
-    monkeypatch.setattr(Reader, "owner_marks", lambda *asked: rows.extend(got := list(read_rows(*asked))) or got)
+    waits, read_rows, rows = waiting(world), Catalog.owner_marks, []
+    monkeypatch.setattr(Catalog, "owner_marks", lambda *asked: rows.extend(got := list(read_rows(*asked))) or got)
     with monkeypatch.context() as patched:
         patched.setattr(Vault, "read", lambda *_, **__: pytest.fail("a note was read"))
         waits.find_captures()
@@ -94,7 +94,7 @@ def test_a_look_that_fails_is_made_again(world, monkeypatch):
     world.run()
     waits = waiting(world)
     broken = lambda *_: (_ for _ in ()).throw(Unavailable("no catalog"))  # noqa: E731 - it raises, and no more
-    monkeypatch.setattr(Reader, "owner_marks", broken)
+    monkeypatch.setattr(Catalog, "owner_marks", broken)
     with pytest.raises(Unavailable):
         waits.find_captures()
     monkeypatch.undo()
@@ -105,7 +105,7 @@ def test_a_note_whose_bytes_nobody_knows_is_left_out_until_it_is_read(world):
     world.write("Captures/default/A.md", "---\nid: a\n---\nx\n")
     world.run()
     index = world.app.opened.builds.scopes["captures"].index
-    index._catalog.forget()
+    index.catalog.forget()
     waits = waiting(world)
     assert (waits.find_captures(), waits.marked(), waits.count()) == ([], {}, [])
     world.reopen()

@@ -379,12 +379,12 @@ def test_suggestions_touch_no_passage_and_leave_the_index_as_one_made_anew(alone
     assert index._store._run(index._store._table.version()) == version
     assert index.record_at(path).digest == hashlib.sha256((world.vault / path).read_bytes()).hexdigest()
     assert world.app.services.waiting.marked()[path].marks.suggested_folder == "Recipes"
-    rows = dump_catalog(index._catalog), dump_store(index._store)
+    rows = dump_catalog(index.catalog), dump_store(index._store)
     assert world.app.opened.sync.run().changes == 0
     world.app.operations["index"]({"full": True}, lambda _: None)
     anew = world.app.opened.builds.scopes["captures"].index
     assert anew is not index
-    assert (dump_catalog(anew._catalog), dump_store(anew._store)) == rows
+    assert (dump_catalog(anew.catalog), dump_store(anew._store)) == rows
 
 
 def test_a_mark_of_its_owner_alone_is_no_reason_to_look(alone, looks):

@@ -371,7 +371,7 @@ def test_a_reader_that_stays_inside_fails_when_the_index_is_removed_and_leaves_n
             lambda: index.search(Query("zanzibar")),
             lambda: index.search(Query("zanzibar", mode="text")),
             lambda: index.record_at(record.path),
-            lambda: index.records_by_key([path_id(record.path)]),
+            lambda: index.catalog.records([path_id(record.path)]),
             lambda: index.passages(record),
         ):
             with pytest.raises(MemexError):

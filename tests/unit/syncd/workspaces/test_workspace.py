@@ -69,5 +69,5 @@ def test_known_ids_are_whole_ids_or_their_first_eight_characters(world):
     index, key = world.app.opened.captures.index, path_id(path)
     known = {"A1b2C3d4-more", "A1b2C3d4", key, key[:8]}
     assert index.known_ids("default", [*known, "A1b2C3d", "a1b2c3d4", "other-id", "Anna"]) == known
-    plan = [step[3] for step in index._catalog.rows(f"explain query plan {KNOWN_IDS}", "[]", "default")]
+    plan = [step[3] for step in index.catalog.rows(f"explain query plan {KNOWN_IDS}", "[]", "default")]
     assert not any("SCAN documents" in step for step in plan), plan

@@ -86,7 +86,7 @@ def test_a_daemon_compares_what_it_has_open(clinic):
     with clinic.serving() as app:
         assert only(clinic.look(state_checks.check_index)).is_ == "ok"
         index = app.opened.builds.scopes["vault"].index
-        with index._catalog.transaction() as writer:
+        with index.catalog.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(state_checks.check_index))
         assert "1 notes have fewer or more chunks" in found.says
