@@ -1,4 +1,4 @@
-"""Create, read, change and delete the nodes of one workspace: notes of type `entity` with observations and relations.
+"""Create, read, change, delete and report on the nodes of one workspace: notes of type `entity` with observations and relations.
 
 Laws, tested: when a call returns, its result is durable and searchable; a call that fails changed nothing. Writing
 calls run one after the other, and each reads the current notes, so parallel calls lose nothing."""
@@ -9,8 +9,9 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
 
+from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, NotFound
 from index.graph.graph import Graph
 from index.graph.unlinked_names import UnlinkedName
@@ -19,13 +20,15 @@ from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
 from index.query import collection_of
 from index.scope.index import Index
+from index.search import vector_similarity
 from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, write_batch
 from syncd.captures.note_update import parse_note, refuse_unread_edit
 from syncd.captures.writer import hide_file_name, lock_workspace
 from syncd.documents import entity_edits
 from syncd.documents.entity_node import checked_content, checked_name, checked_type
 from syncd.documents.file_names import free_name, node_name
-from syncd.graph import attention_report, node_edits, workspace_report
+from syncd.enrichment.node_summaries import SummaryDrafts
+from syncd.graph import attention_report, node_edits
 from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
 from syncd.graph.node_request import (
     FACTS,
@@ -46,6 +49,8 @@ from syncd.vault.location import ENTITIES
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
+WEEK_MS: Final = 7 * DAY_MS  # period over which a report counts events
+
 T = TypeVar("T")
 P = ParamSpec("P")
 
@@ -57,6 +62,16 @@ class OpenedNodes:
     nodes: list[tuple[Vertex, tuple[Observation, ...]]]
     edges: list[Edge]
     not_found: list[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Holds the size of a graph; `coverage` is the share of its observations with vectors."""
+
+    nodes: int
+    observations: int
+    relations: int
+    coverage: float
 
 
 class Nodes:
@@ -144,23 +159,56 @@ class Nodes:
 
     def unlinked_names(self, limit: int | None = None) -> list[UnlinkedName]:
         """Return nodes named in other nodes' observations without a relation, most named first."""
-        return workspace_report.find_unlinked_names(self._index, self.workspace)[:limit]
+        graph = self.graph
+        vertices = graph.vertices()
+        texts = self._observation_texts(vertices)
+        return attention_report.find_unlinked_names(vertices, texts, graph.edges(), places=word_ranks())[:limit]
 
     def similar_pairs(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
         """Return the most similar pairs of nodes without a relation."""
-        return workspace_report.find_similar_pairs(self._index, self.workspace, limit, min_score)
+        graph = self.graph
+        paths, matrix = self._index.node_vectors(self.workspace)
+        nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
+        row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
+        related = {
+            (row_of[edge.source], row_of[edge.target])
+            for edge in graph.edges()
+            if edge.source in row_of and edge.target in row_of
+        }
+        pairs = vector_similarity.most_similar_pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
+        return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
     def report(self) -> attention_report.Report[Events]:
-        """Return the report about what needs attention."""
-        return workspace_report.build_report(self._index, self.workspace, self._inbox)
+        """Return the report about what needs attention, with the events of the last week."""
+        index, inbox, graph = self._index, self._inbox, self.graph
+        vertices = graph.vertices()
+        drafter = SummaryDrafts(inbox.enricher, inbox.drafted, inbox.folder)
+        attention = attention_report.build_report(
+            vertices,
+            self._observation_texts(vertices),
+            graph.edges(),
+            pooled=index.node_vectors(self.workspace),
+            perspectives=lambda paths: {
+                perspective.name: index.node_vectors(self.workspace, perspective.name, paths)
+                for perspective in index.perspectives(self.workspace)
+            },
+            events=inbox.audit.count_events(self.workspace, inbox.now() - WEEK_MS, {vertex.id for vertex in vertices}),
+            places=word_ranks(),
+            drafter=drafter,
+        )
+        coverage = describe_coverage(index.embedded_share(self.workspace))
+        return replace(attention, degraded=(*coverage, *drafter.degraded))
 
     def unsummarized(self) -> list[attention_report.UnsummarizedNode]:
         """Return the nodes that need a summary."""
         return attention_report.find_unsummarized(self.graph.vertices())
 
-    def stats(self) -> workspace_report.Stats:
+    def stats(self) -> Stats:
         """Return the size of the graph."""
-        return workspace_report.count_graph(self._index, self.workspace)
+        graph = self.graph
+        vertices = graph.vertices()
+        facts = sum(vertex.observations for vertex in vertices)
+        return Stats(len(vertices), facts, graph.relation_count, self._index.embedded_share(self.workspace))
 
     # Writing
 
@@ -290,6 +338,10 @@ class Nodes:
         if record := index.record_at(path):
             refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
+    def _observation_texts(self, vertices: Sequence[Vertex]) -> dict[str, list[str]]:
+        observations = self._index.observations([vertex.path for vertex in vertices])
+        return {path: [fact.content for fact in facts] for path, facts in observations.items()}
+
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:
         """Add other reasons why the answer may be incomplete."""
         also = self._inbox.degraded_search(self.workspace)
@@ -322,6 +374,12 @@ class Nodes:
             if node and name_key(node.name) == name_key(name):
                 raise _names_taken([node.name])
             unseen.add(fold(stem))
+
+
+def describe_coverage(share: float) -> tuple[str, ...]:
+    """Report that some observations have no vectors yet. `share`: of those that have them, from 0 to 1."""
+    # 1,999 of 2,000 are not 100 %.
+    return () if share == 1 else (f"only {min(share, 0.99):.0%} of the facts can be compared by meaning so far",)
 
 
 def _require_node(graph: Graph, name: str) -> Vertex:

@@ -223,7 +223,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/graph/test_nodes.py": (
         "syncd/graph/node_edits.py",
         "syncd/graph/node_request.py",
-        "syncd/graph/workspace_report.py",
     ),
     "tests/unit/syncd/graph/test_perspectives.py": (
         "syncd/cli/graph/perspectives.py",

@@ -1,4 +1,4 @@
-"""syncd/enrichment/node_summaries.py and syncd/graph/workspace_report.py: the report over real files and indexes, with drafts of an endpoint's."""
+"""syncd/enrichment/node_summaries.py and syncd/graph/nodes.py: the report over real files and indexes, with drafts of an endpoint's."""
 
 import json
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from index.graph.vertex import Edge
 from syncd.enrichment.node_summaries import ASKED, ENOUGH_S, SummaryDrafts
 from syncd.graph.node_request import NewNode
-from syncd.graph.workspace_report import describe_coverage
+from syncd.graph.nodes import describe_coverage
 from syncd.settings.settings import EnrichSettings
 from tests.support.fakes import FakeChat, fake_embedder
 from tests.support.sample_entities import OPEN, TOPICS, entities, vertices
