@@ -104,7 +104,9 @@ class Observations:
 
     def compare_node(self, key: str, workspace: str, points: Sequence[Point]) -> Iterator[FoundObservation]:
         """Yield all observations of one node under each perspective, each compared exactly."""
-        rows = [row for row in self._store.rows_with_vectors(key) if row.workspace == workspace] if self._store else []
+        rows = (
+            [row for row in self._store.rows_of(key, vectors=True) if row.workspace == workspace] if self._store else []
+        )
         for perspective, point, added in points:
             embedded = [row for row in rows if row.type == perspective.name and row.vector is not None]
             if embedded:

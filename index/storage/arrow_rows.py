@@ -88,20 +88,15 @@ def read_matches(answer: pa.Table | None, restriction: Filter) -> list[Match]:
 
 
 def read_rows(table: pa.Table) -> list[Row]:
-    """Read the rows that `Table.rows_of` found, in order."""
-    unordered = [Row(**{**values, "tags": tuple(values["tags"])}, vector=None) for values in table.to_pylist()]
-    return sorted(unordered, key=lambda row: row.ord)
-
-
-def read_rows_with_vectors(table: pa.Table) -> Iterator[Row]:
-    """Read the rows of a table that holds all of `COLUMNS`, in no order."""
-    for piece in table.to_batches(max_chunksize=1_000):
-        yield from read_batch(piece)
+    """Read the rows that `Table.rows_of` found, in no order."""
+    return [row for piece in table.to_batches(max_chunksize=1_000) for row in read_batch(piece)]
 
 
 def read_batch(piece: pa.RecordBatch) -> Iterator[Row]:
-    """Read the rows of a batch that holds all of `COLUMNS`."""
-    column = piece.column("vector")
+    """Read the rows of a batch that holds all of `COLUMNS`, or all except the vector."""
+    column = (
+        piece.column("vector") if "vector" in piece.schema.names else pa.nulls(len(piece), pa.list_(pa.float16(), 1))
+    )
     there = iter(_read_matrix(column))
     plain = piece.select(list(PLAIN)).to_pylist()
     for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):

@@ -208,17 +208,12 @@ class ChunkStore(StoreWriter):
                     best[doc_id] = max(value, best.get(doc_id, -1.0))
             return best
 
-    def rows_of(self, doc_id: str) -> list[Row]:
-        """Return the rows of one document in order, without their vectors."""
-        if (rows := self._buffer.get(doc_id)) is not None:
-            return [replace(row, vector=None) for row in sorted(rows, key=lambda row: row.ord)]
-        return arrow_rows.read_rows(self._run_unflushed(self._table.rows_of(doc_id)))
-
-    def rows_with_vectors(self, doc_id: str) -> list[Row]:
-        """Return the rows of one document in order, with their vectors."""
-        rows: Iterable[Row] | None = self._buffer.get(doc_id)
-        if rows is None:
-            rows = arrow_rows.read_rows_with_vectors(self._run_unflushed(self._table.rows_with_vectors_of(doc_id)))
+    def rows_of(self, doc_id: str, *, vectors: bool = False) -> list[Row]:
+        """Return the rows of one document in order, without their vectors unless `vectors` is set."""
+        if (buffered := self._buffer.get(doc_id)) is not None:
+            rows = list(buffered) if vectors else [replace(row, vector=None) for row in buffered]
+        else:
+            rows = arrow_rows.read_rows(self._run_unflushed(self._table.rows_of(doc_id, vectors=vectors)))
         return sorted(rows, key=lambda row: row.ord)
 
     def texts(self, filter: Filter, part: str) -> dict[str, str]:

@@ -280,13 +280,9 @@ class Table:
         known = sorted(doc_id for doc_id in doc_ids if doc_id in self._counts)
         return [await self.select(TEXTS, _is_in("doc_id", terms)) for terms in _batches(known)]
 
-    async def rows_of(self, doc_id: str) -> Any:
-        """Return the rows of one document, without their vectors."""
-        return await self.select(PLAIN, _is_in("doc_id", [doc_id]))
-
-    async def rows_with_vectors_of(self, doc_id: str) -> Any:
-        """Return the rows of one document, vectors included."""
-        return await self.select(COLUMNS, _is_in("doc_id", [doc_id]))
+    async def rows_of(self, doc_id: str, *, vectors: bool) -> Any:
+        """Return the rows of one document, with or without their vectors."""
+        return await self.select(COLUMNS if vectors else PLAIN, _is_in("doc_id", [doc_id]))
 
     async def vector_sums(self, restriction: Filter) -> dict[str, np.ndarray]:
         """Return the sum of the vectors of each document's rows that pass `restriction`, reading one batch at a time."""

@@ -19,7 +19,6 @@ from index.storage.chunk_store import ChunkStore
 from tests.support import temporary_folders
 from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
 from tests.support.example_counts import examples
-from tests.support.index_dump import dump_store
 from tests.support.until import until
 
 tmp_path = temporary_folders.tmp_path_on_disk
@@ -67,13 +66,12 @@ def test_a_write_waits_while_readers_have_the_rows_in_memory(filled):
 
 READS = {
     "rows_of": lambda store: [one.text for one in store.rows_of("c")] == ["third words", "fourth words"],
-    "rows_with_vectors": lambda store: [one.text for one in store.rows_with_vectors("a")] == ["new words"],
+    "rows with vectors": lambda store: [one.text for one in store.rows_of("a", vectors=True)] == ["new words"],
     "texts": lambda store: store.texts(ALL, "a") == {"a": "new words"},
     "texts_of": lambda store: store.texts_of(["a", "b", "c"]) == {"a": "new words", "c": "third words\nfourth words"},
     "vector_sums": lambda store: store.vector_sums(ALL).keys() == {"a", "c"},
     "row_counts": lambda store: store.row_counts() == {"a": 1, "c": 2},
     "count": lambda store: store.count() == 3,
-    "dump": lambda store: len(dump_store(store)) == 3,
     "known_digests": lambda store: len(store.known_digests([one.digest for one in NEW["c"]])) == 2,
     "vectors": lambda store: (
         store.vectors([one.digest for one in (*NEW["c"], *OLD["a"])]).keys()
@@ -211,8 +209,8 @@ def test_what_waits_and_what_does_not_is_read_though_nothing_can_be_written(fill
     assert [one.text for one in filled.rows_of("c")] == ["third words", "fourth words"]
     assert [one.text for one in filled.rows_of("d")] == ["fifth words"] and filled.rows_of("a") == []
     assert [one.vector is None for one in filled.rows_of("d")] == [True]
-    assert np.allclose(filled.rows_with_vectors("d")[0].vector, unit("fifth words"))
-    assert len(filled.rows_with_vectors("c")) == 2 and filled.unwritten
+    assert np.allclose(filled.rows_of("d", vectors=True)[0].vector, unit("fifth words"))
+    assert len(filled.rows_of("c", vectors=True)) == 2 and filled.unwritten
 
 
 def test_a_search_of_the_table_sees_what_waits(tmp_path, monkeypatch):
