@@ -5,12 +5,13 @@ the vault outside the inbox."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import index.text.similarity_sketch as sketches
 from index.encoders.word_frequency import word_ranks
+from index.graph.graph import Graph
 from index.model import DocumentOverview
 from index.names import stem
 from index.search import vector_similarity
@@ -43,18 +44,21 @@ def scan_workspace(
 ) -> Findings[Events]:
     """Find what needs attention in `workspace`.
 
-    `linked`: names (as `stem` makes them) of notes that a note links to.
-
-    If `go_on` raises, the scan stops with that error."""
+    `linked`: names (as `stem` makes them) of notes that a note links to. If `go_on` raises, the scan stops with that error."""
     captured = _read_captures(index, workspace, go_on)
     compared = _compare_captures(captured, go_on)
     go_on()
-    clusters, clustered = find_groups(
-        captured.captures, captured.part, captured.neighbours, captured.texts, word_ranks(), limit=limit
-    )
+    captures, texts = captured.captures, captured.texts
+    clusters, clustered = find_groups(captures, captured.part, captured.neighbours, texts, word_ranks(), limit=limit)
     go_on()
-    scan = _Scan(captured, compared, graph, linked, now)
-    lists = {name: findings(scan) for name, findings in FINDINGS.items()}
+    linked_ids = {capture.id for capture in captures if stem(capture.path) in linked}
+    lists: dict[str, tuple[Finding, ...]] = {
+        "duplicates": compared.duplicates,
+        "near": compared.near,
+        "relations": _find_relations(index.graph(workspace), workspace, graph),
+        "unused": capture_attention.find_unused(workspace, captures, linked=linked_ids, now=now),
+        "synonyms": capture_attention.find_tag_synonyms(workspace, captured.documents, word_ranks()),
+    }
     cut = {name: findings[: min(limit, MOST.get(name, limit))] for name, findings in lists.items()}
     shown = {id for findings in cut.values() for finding in findings for id in finding.ids}
     shown |= {id for cluster in clusters for id in cluster.ids}
@@ -66,7 +70,7 @@ def scan_workspace(
         graph=graph,
         named={document.id: document for document in captured.documents if document.id in shown},
         of={name: len(findings) for name, findings in lists.items()} | {"clusters": clustered},
-        degraded=(*_incomplete_reasons(captured.captures, captured.part.numbers, compared.left_out), *graph.degraded),
+        degraded=(*_incomplete_reasons(captures, captured.part.numbers, compared.left_out), *graph.degraded),
     )
 
 
@@ -92,17 +96,6 @@ class _WorkspaceCaptures:
             part = self.index.texts_of([self.captures[n].key for n in asked[start : start + AT_ONCE]])
             texts |= {self.number[key]: text for key, text in part.items()}
         return texts
-
-
-@dataclass(frozen=True, slots=True)
-class _Scan:
-    """Holds everything that the findings are made from."""
-
-    captured: _WorkspaceCaptures
-    compared: capture_attention.ComparisonResult
-    graph: attention_report.Report[Events]
-    linked: Collection[str]
-    now: int
 
 
 def _read_captures(index: Index, workspace: str, go_on: capture_attention.GoOn) -> _WorkspaceCaptures:
@@ -140,36 +133,16 @@ def _compare_captures(
     )
 
 
-def _find_relations(scan: _Scan) -> tuple[Finding, ...]:
-    """Return the relation candidates of the graph as findings."""
-    workspace = scan.captured.workspace
-    known = {vertex.name: vertex for vertex in scan.captured.index.graph(workspace).vertices()}
+def _find_relations(graph: Graph, workspace: str, report: attention_report.Report[Events]) -> tuple[Finding, ...]:
+    """Return the relation candidates of a report on the graph as findings."""
+    known = {vertex.name: vertex for vertex in graph.vertices()}
     findings = []
-    for candidate in scan.graph.candidates:
+    for candidate in report.candidates:
         if candidate.node_a in known and candidate.node_b in known:
             ids = tuple(sorted((known[candidate.node_a].id, known[candidate.node_b].id)))
             key = key_of(workspace, "relate", ids, ())
             findings.append(Finding("relate", key, workspace, ids, (), ("", ""), candidate.score, candidate.rationale))
     return tuple(findings)
-
-
-def _find_unused(scan: _Scan) -> tuple[Finding, ...]:
-    captures = scan.captured.captures
-    linked = {capture.id for capture in captures if stem(capture.path) in scan.linked}
-    return capture_attention.find_unused(scan.captured.workspace, captures, linked=linked, now=scan.now)
-
-
-def _find_synonyms(scan: _Scan) -> tuple[Finding, ...]:
-    return capture_attention.find_tag_synonyms(scan.captured.workspace, scan.captured.documents, word_ranks())
-
-
-FINDINGS: Final[Mapping[str, Callable[[_Scan], tuple[Finding, ...]]]] = {
-    "duplicates": lambda scan: scan.compared.duplicates,
-    "near": lambda scan: scan.compared.near,
-    "relations": _find_relations,
-    "unused": _find_unused,
-    "synonyms": _find_synonyms,
-}
 
 
 def _incomplete_reasons(captures: Sequence[DocumentOverview], rows: Collection[int], left_out: int) -> list[str]:
