@@ -120,9 +120,9 @@ def prepare(
     for texts in _text_windows(cut, digests, node_facets):
         done = len(fresh)
         report = (lambda count, done=done: progress(done + count)) if progress else None
-        lookup = vectors.find(texts, None if later else embedder, urgent=urgent, progress=report)
-        known |= {digest: np.asarray(vector, np.float16) for digest, vector in lookup.vectors.items()}
-        fresh |= lookup.fresh
+        by_digest, new = vectors.find(texts, None if later else embedder, urgent=urgent, progress=report)
+        known |= {digest: np.asarray(vector, np.float16) for digest, vector in by_digest.items()}
+        fresh.update(new)
     made = []
     for (document, stat, pieces, looks), row, seen in zip(cut, digests, node_facets, strict=True):
         views = tuple(known.get(facet.digest) for facet in seen)

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
@@ -32,14 +31,6 @@ class VectorSource(Protocol):
         """Return the vectors of the texts with these digests, as far as they are stored."""
 
 
-@dataclass(frozen=True, slots=True)
-class FoundVectors:
-    """Holds the available vectors of texts by digest, and which of them were just computed."""
-
-    vectors: Mapping[str, Vector]
-    fresh: frozenset[str]
-
-
 class Vectors:
     """Finds the vectors of texts; safe to use from any thread."""
 
@@ -59,8 +50,8 @@ class Vectors:
         *,
         urgent: bool,
         progress: Callable[[int], None] | None = None,
-    ) -> FoundVectors:
-        """Return the vectors of `texts`, which are given by their digests.
+    ) -> tuple[dict[str, Vector], Collection[str]]:
+        """Return the vectors of `texts`, which are given by their digests, and the digests of those that were just computed.
 
         Texts that no store has are embedded while the stores are read, if a second core is free. Without an embedder that
         works, `urgent` raises Unavailable; else some are missing."""
@@ -74,7 +65,7 @@ class Vectors:
             fresh |= embed(lost, progress=(lambda count: progress(done + count)) if progress else None)
         if urgent:
             self._remember(read | fresh)
-        return FoundVectors(known | read | fresh, frozenset(fresh))
+        return known | read | fresh, fresh.keys()
 
     def _read(self, digests: Collection[str]) -> dict[str, Vector]:
         read: dict[str, Vector] = {}

@@ -65,11 +65,11 @@ def test_a_store_knows_what_it_never_had(store):
 
 def test_only_texts_without_a_vector_are_embedded_and_each_is_counted_once(store, encoder, embedder):
     counted: list[int] = []
-    known = Vectors(store).find(TEXTS, embedder, urgent=False, progress=counted.append)
+    known, fresh = Vectors(store).find(TEXTS, embedder, urgent=False, progress=counted.append)
     assert encoder.texts == [NEW.text, LOST.text]
-    assert known.fresh == {NEW.digest, LOST.digest}
-    assert known.vectors.keys() == TEXTS.keys()
-    assert np.array_equal(known.vectors[KEPT.digest], store.vectors([KEPT.digest])[KEPT.digest])
+    assert fresh == {NEW.digest, LOST.digest}
+    assert known.keys() == TEXTS.keys()
+    assert np.array_equal(known[KEPT.digest], store.vectors([KEPT.digest])[KEPT.digest])
     assert counted == [1, 2]
 
 
@@ -84,28 +84,28 @@ def test_the_store_is_read_while_new_texts_are_embedded(store, encoder, embedder
     monkeypatch.setattr(store, "vectors", read_and_let_end)
     encoder.may_end.clear()
     with foreground.call():
-        known = Vectors(store).find(TEXTS, embedder, urgent=True)
-    assert known.vectors.keys() == TEXTS.keys()
+        known, _ = Vectors(store).find(TEXTS, embedder, urgent=True)
+    assert known.keys() == TEXTS.keys()
 
 
 def test_what_was_read_or_made_for_a_caller_is_remembered(store, encoder, embedder):
     vectors = Vectors(store)
-    first = vectors.find(TEXTS, embedder, urgent=True)
+    first, _ = vectors.find(TEXTS, embedder, urgent=True)
     store.replace({"a": []})
     encoder.fails = True
-    again = vectors.find(TEXTS, embedder, urgent=True)
-    assert again.fresh == frozenset()
-    assert all(np.array_equal(again.vectors[digest], first.vectors[digest]) for digest in TEXTS)
+    again, fresh = vectors.find(TEXTS, embedder, urgent=True)
+    assert fresh == set()
+    assert all(np.array_equal(again[digest], first[digest]) for digest in TEXTS)
 
 
 def test_without_an_encoder_only_what_is_stored_is_found(store):
-    assert Vectors(store).find(TEXTS, None, urgent=False).vectors.keys() == {KEPT.digest}
+    assert Vectors(store).find(TEXTS, None, urgent=False)[0].keys() == {KEPT.digest}
 
 
 @pytest.mark.parametrize("texts", [TEXTS, {LOST.digest: LOST.text}], ids=["new texts", "lost texts"])
 def test_if_the_encoder_fails_only_an_urgent_call_does(store, encoder, embedder, texts):
     encoder.fails = True
-    known = Vectors(store).find(texts, embedder, urgent=False)
-    assert (known.vectors.keys(), known.fresh) == (texts.keys() & {KEPT.digest}, frozenset())
+    known, fresh = Vectors(store).find(texts, embedder, urgent=False)
+    assert (known.keys(), fresh) == (texts.keys() & {KEPT.digest}, set())
     with pytest.raises(Unavailable):
         Vectors(store).find(texts, embedder, urgent=True)
