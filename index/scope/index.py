@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -459,12 +459,6 @@ class Index(Reader):
             if alone:
                 one_large_text.release()
         return bool(due)
-
-    @contextmanager
-    def hold_commits(self) -> Iterator[None]:
-        """Block commits during this block."""
-        with self.lock:
-            yield
 
 
 def _open_stores(

@@ -57,7 +57,7 @@ def hold_commits(captures: ScopeIndex) -> Iterator[Index]:
     """Yield the index in use, and hold back all other commits."""
     while True:
         index = captures.index
-        with index.hold_commits():
+        with index.lock:
             if index is captures.index:  # otherwise a new build replaced it while we waited
                 yield index
                 return

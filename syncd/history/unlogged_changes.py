@@ -47,7 +47,7 @@ class UnloggedChanges:
         try:
             index = self._captures.index
             if unlogged := {path for path in paths if self._is_unlogged(index, path)}:
-                with index.hold_commits():  # then no tool is between its log entry and its commit
+                with index.lock:  # then no tool is between its log entry and its commit
                     self._log(index, unlogged)
         except MemexError as error:
             log.info("logging manual changes later: %s", error.message)

@@ -267,7 +267,7 @@ class Sync:
             return outcome
         with ExitStack() as stack:
             for index in self.builds.indexes.values():
-                stack.enter_context(index.hold_commits())
+                stack.enter_context(index.lock)
             self._index_pass.run(request)
             self.builds.switch(build)
         self._mark_listed(build)

@@ -196,7 +196,7 @@ def test_a_person_who_edits_while_agents_write_loses_nothing(space):
                 )
             return
         # Obsidian writes what it last read with the person's change; here the reading is a moment old at most.
-        with space.rim.world.app.opened.builds.scopes["captures"].index.hold_commits():
+        with space.rim.world.app.opened.builds.scopes["captures"].index.lock:
             before = file.read_text()
             after = before.replace("## Observations\n", f"## Observations\n- person {number}\n", 1)
             saving = file.with_name(f".{number}.saving")
