@@ -351,21 +351,15 @@ def _link_to(graph: Graph, target: Vertex) -> str:
 
 def _edit_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], tuple[str, T]]) -> T:
     """Change the draft of a node; return the second result of `edit`."""
+    before = drafts.text(vertex.path)
     with _explaining_defects(vertex):
-        text, answer = edit(drafts.text(vertex.path))
-    _put_draft(drafts, vertex, text)
+        text, answer = edit(before)
+    drafts.set_text(vertex.path, check_size(vertex.name, text) if len(text) > len(before) else text)
     return answer
 
 
 def _rewrite_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], str]) -> None:
-    with _explaining_defects(vertex):
-        text = edit(drafts.text(vertex.path))
-    _put_draft(drafts, vertex, text)
-
-
-def _put_draft(drafts: NoteDrafts, vertex: Vertex, text: str) -> None:
-    grown = len(text) > len(drafts.text(vertex.path))
-    drafts.set_text(vertex.path, check_size(vertex.name, text) if grown else text)
+    _edit_draft(drafts, vertex, lambda text: (edit(text), None))
 
 
 @contextmanager
