@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from index.errors import Unavailable
 from index.memos.metadata_filter import matches, passes, required_properties, required_substrings
 from index.memos.relations import NO_MEMOS, MemoRelations
-from index.model import Filter, Record
+from index.model import Filter
 from index.names import fold
 from index.query import tag_key, tag_of
 
@@ -73,10 +73,6 @@ class MemoRows:
                 properties["tags"] = [tag_key(tag_of(tag)) if isinstance(tag, str) else tag for tag in tags]
             rows = [row for row in rows if matches({"title": row[-2], "tags": _spellings(row[-1])}, properties)]
         return [row[0] for row in rows]
-
-    def records(self, keys: Collection[str]) -> dict[str, Record]:
-        """Return the memos with these keys, by key."""
-        return self._catalog.records(keys)
 
     def embed_query(self, text: str) -> NDArray[np.float32]:
         """Return the vector of a query, as a matrix of one row. Raises Unavailable when there is no encoder."""

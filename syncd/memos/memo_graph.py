@@ -217,7 +217,7 @@ class MemoGraph:
         keys = dict.fromkeys(
             path_id(memo_end.path) for memo_end in (*more, *(e for tie in ties for e in (tie.source, tie.target)))
         )
-        records = self._memos.index.memos.records(keys)
+        records = self._memos.index.catalog.records(keys)
         return tuple(records[key] for key in keys if key in records)
 
 

@@ -148,7 +148,7 @@ class Memos:
             with span("vector", memos=len(keys)):
                 nearest, unseen = rows.find_nearest(points, keys, Filter(self.workspace, namespace), k)
             scored = [(key, _score(cosine, metric)) for key, cosine in nearest if minimum is None or cosine >= minimum]
-        records = rows.records([key for key, _ in scored])
+        records = self.index.catalog.records([key for key, _ in scored])
         items = tuple(FoundMemo(records[key], score) for key, score in scored if key in records)
         degraded = [f"{unseen} of the memos have no vector yet, so they were not compared"] if unseen else []
         return FoundMemos(items, tuple(dict.fromkeys((*degraded, *self._inbox.degraded_search(self.workspace)))))
