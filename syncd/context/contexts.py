@@ -149,7 +149,7 @@ class Contexts:
         if not self.is_on:
             return SessionContext(workspace, project, (), 0, 0)
         plan = self._plan(workspace, project, namespace, decisions)
-        lines = (*plan.kept, *map(_chosen_line, plan.chosen))
+        lines = (*plan.kept, *(_fact_line(choice.fact, choice.reasons) for choice in plan.chosen))
         context = SessionContext(workspace, project, lines, 0, self._tokens, plan.left_out)
         return replace(context, tokens=sum(self._count(context.text.split("\n"))) if lines else 0)
 
@@ -394,10 +394,6 @@ def _kept_line(line: NoteLine, fact: ContextFact | None) -> SessionLine:
         return SessionLine(f"- {body}", reasons, kept=True)
     shown = replace(fact, text=body)
     return replace(_fact_line(shown, reasons), kept=True)
-
-
-def _chosen_line(chosen: ChosenFact) -> SessionLine:
-    return _fact_line(chosen.fact, chosen.reasons)
 
 
 def _fact_line(fact: ContextFact, reasons: tuple[str, ...]) -> SessionLine:

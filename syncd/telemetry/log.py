@@ -245,15 +245,11 @@ def clean(text: str) -> str:
     text = _redact_secrets(text)  # before cutting, because half a secret is not recognized
     if len(text) > LONGEST:
         text = f"{text[: LONGEST // 2]} … {text[-LONGEST // 2 :]}"
-    return _escape_controls(text)
+    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def _redact_secrets(text: str) -> str:
     return redact(_SECRET.sub(lambda match: f"{next(filter(None, match.groups()))}[redacted]", text))
-
-
-def _escape_controls(text: str) -> str:
-    return _CONTROL.sub(lambda match: ascii(match.group())[1:-1], text)
 
 
 def _format_text(
