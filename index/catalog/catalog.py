@@ -43,14 +43,9 @@ class Catalog(Database):
 
     def get(self, id: str, workspace: str | None = None) -> Record | None:
         """Return the document of `workspace` with this id; without a workspace, the one with the shortest path of all."""
-        if workspace is None:
-            record = self._first_record("claimed = ? order by length(path), path limit 1", id) or self._first_record(
-                "key = ?", id
-            )
-        else:
-            record = self._first_record(
-                "claimed = ? and workspace = ? order by length(path), path limit 1", id, workspace
-            ) or self._first_record("key = ? and workspace = ?", id, workspace)
+        here, values = ("", (id,)) if workspace is None else (" and workspace = ?", (id, workspace))
+        record = self._first_record(f"claimed = ?{here} order by length(path), path limit 1", *values)
+        record = record or self._first_record(f"key = ?{here}", *values)
         return record if record and record.id == id else None
 
     def record_at(self, path: str) -> Record | None:
@@ -63,10 +58,8 @@ class Catalog(Database):
 
     def stored_files(self, workspace: str | None = None) -> list[tuple[str, str]]:
         """Return the stored files that documents of a workspace, or of all, refer to, each with the path of its note."""
-        query = "select file, path from documents where file is not null"
-        if workspace is None:
-            return [(file, path) for file, path in self.rows(f"{query} order by file, path")]
-        return [(file, path) for file, path in self.rows(f"{query} and workspace = ? order by file, path", workspace)]
+        query = "select file, path from documents where file is not null and workspace = coalesce(?, workspace)"
+        return self.rows(f"{query} order by file, path", workspace)
 
     def notes_without_file(self, workspace: str) -> list[str]:
         """Return the paths of the notes of files in a workspace that name no stored file of it."""
@@ -168,7 +161,7 @@ class Catalog(Database):
     def count_owner_marks(self) -> list[tuple[str, str, int]]:
         """Count the documents of each type and owner's marks; those whose bytes are unknown are left out."""
         query = "select type, owner_marks, count(*) from documents where digest <> '' group by type, owner_marks"
-        return [(kind, marks, count) for kind, marks, count in self.rows(query)]
+        return self.rows(query)
 
     def records_at(self, paths: Collection[str]) -> Iterator[Record]:
         """Return the documents at these paths."""
@@ -372,10 +365,9 @@ class Catalog(Database):
 
     def mark_unsettled(self, keys: Collection[str]) -> None:
         """Record that the rows of these documents in the stores are being replaced, until the documents are written."""
-        if not keys:
-            return
-        with self.transaction() as writer:
-            writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
+        if keys:
+            with self.transaction() as writer:
+                writer.executemany("insert or ignore into unsettled values (?)", [(key,) for key in keys])
 
     def settle(self, keys: Collection[str]) -> None:
         """Record that the rows of these documents are in the stores."""
