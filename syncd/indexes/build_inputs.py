@@ -1,15 +1,21 @@
-"""Read and write the inputs of a build: which encoder and sizes it was made with, and which build is in use."""
+"""Read and write the inputs of a build: which encoder and sizes it was made with, and which build is in use.
+
+Law, tested: after a change of encoders searches and captures continue as before until the new index takes over."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict, astuple, dataclass, field
 from pathlib import Path
+from typing import Any
 
+from index.encoders.embedder import Embedder
 from index.encoders.settings import EncoderSettings
 from index.scope.prepared_document import fingerprint
 from index.text.chunking import Sizes
-from syncd.indexes.previous_encoder import from_table, to_table
+from syncd.settings.settings import ENCODERS
+from syncd.settings.values import Setting, convert
 from syncd.state.folder import read_regular_file, write_private
 
 
@@ -37,7 +43,7 @@ def build_in_use(root: Path) -> tuple[Path | None, bool]:
 
 def write_made(folder: Path, inputs: BuildInputs) -> None:
     """Write the inputs of the build in `folder`."""
-    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": _size_list(inputs.sizes)}
+    record = {"identity": inputs.identity, "dimensions": inputs.dimensions, "sizes": astuple(inputs.sizes)}
     write_private(
         folder / "made.json",
         json.dumps(record | ({"encoder": to_table(inputs.encoder)} if inputs.encoder else {})),
@@ -64,5 +70,33 @@ def current_folder(root: Path) -> Path | None:
     return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
 
-def _size_list(cut: Sizes) -> list[int]:
-    return [cut.tokens, cut.overlap, cut.context]
+def to_table(settings: EncoderSettings) -> dict[str, Any]:
+    """Return an encoder's settings as they are remembered beside the index."""
+    kind = next(kind for kind, name in ENCODERS.kinds.items() if name == type(settings).__name__)
+    return {"kind": kind, **{name: value for name, value in asdict(settings).items() if value is not None}}
+
+
+def from_table(remembered: Any) -> EncoderSettings | None:
+    """Read the settings that `to_table` wrote; None when there are none, or none that this version knows."""
+    if not isinstance(remembered, Mapping):
+        return None
+    try:
+        (value,) = convert(Setting("encoder", ENCODERS, (), ""), [remembered], text=False)
+    except ValueError:
+        return None
+    settings: EncoderSettings = value
+    return settings
+
+
+def encoder_to_recall(embedder: Embedder, made_with: EncoderSettings | None, identity: str) -> EncoderSettings | None:
+    """Return the encoder to load beside `embedder` for an index of `identity`; None when that would not help."""
+    if made_with is None or not identity:
+        return None
+    if embedder.state == "ready" and embedder.identity == identity:
+        return None
+    configured = embedder.configured
+    if configured and made_with == configured[0]:
+        return None  # the same settings, whose model has changed or is unavailable
+    if made_with in configured and not embedder.identity:
+        return None  # it replaces the first one automatically
+    return made_with

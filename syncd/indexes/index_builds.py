@@ -25,8 +25,7 @@ from index.scope.reader import Looks
 from index.storage.crash_repair import StoreDamaged
 from index.storage.store_opening import discard
 from index.text.chunking import chunk_sizes
-from syncd.indexes.build_inputs import BuildInputs, current_folder, read_made, write_made
-from syncd.indexes.previous_encoder import encoder_to_recall
+from syncd.indexes.build_inputs import BuildInputs, current_folder, encoder_to_recall, read_made, write_made
 from syncd.indexes.shared_index import SHARED, SharedIndex, SharedIndexPlace
 from syncd.state.folder import write_private
 

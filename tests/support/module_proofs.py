@@ -59,7 +59,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/workspaces/workspace.py",
         "syncd/workspaces/workspace_totals.py",
     ),
-    "tests/unit/syncd/indexes/test_index_builds.py": ("syncd/indexes/build_inputs.py",),
     "tests/unit/syncd/sharing/test_share_requests.py": (
         "syncd/cli/notes/shares.py",
         "syncd/sharing/share_preview.py",

@@ -175,7 +175,7 @@ def _require_no_loss(chosen: Settings, name: str, present: EncoderSettings, enco
 
 def _write_choice(chosen: Settings, encoder: EncoderSettings) -> str:
     """Write the encoder into the settings file of the vault, and return the path of the file."""
-    from syncd.indexes.previous_encoder import from_table
+    from syncd.indexes.build_inputs import from_table
     from syncd.installation.encoder_choice import write_first_encoder
     from syncd.installation.vault_setup import ensure_settings_file
 
@@ -201,7 +201,7 @@ def _present_encoder(chosen: Settings) -> EncoderSettings:
 
 def _table(encoder: EncoderSettings) -> dict[str, Any]:
     """Return an encoder's settings as the settings file has them: without defaults and secrets."""
-    from syncd.indexes.previous_encoder import to_table
+    from syncd.indexes.build_inputs import to_table
 
     usual = {field.name: field.default for field in fields(encoder) if field.default is not MISSING}
     return {name: value for name, value in to_table(encoder).items() if name not in usual or usual[name] != value}

@@ -9,7 +9,7 @@ import pytest
 from index.encoders.embedder import Embedder, EmbedSettings
 from index.encoders.settings import BundledSettings, EndpointSettings, LocalSettings, without_secrets
 from index.errors import Unavailable
-from syncd.indexes.previous_encoder import encoder_to_recall, from_table, to_table
+from syncd.indexes.build_inputs import encoder_to_recall, from_table, to_table
 from tests.support.fakes import FakeEncoder
 
 OLD, NEW = BundledSettings(), BundledSettings("int8")
