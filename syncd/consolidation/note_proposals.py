@@ -1,19 +1,21 @@
-"""Plan the proposals that change captures, from the files as they are now: merge, archive, rename a tag.
+"""Plan the proposals that change captures, from the files as they are now, and carry out those that change entities.
 
 Law, tested: every link to a capture that moves is updated to its new path."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from index.errors import Conflict
+from index.errors import Conflict, NotFound
+from index.graph.vertex import Edge
 from index.model import Filter, Record
 from index.names import fold, note_name, pluralize
 from syncd.consolidation.note_merge import mark_superseded, merge_text
 from syncd.consolidation.proposal_plans import (
     FileKind,
+    GraphKind,
     Plan,
     Proposed,
     ReadCapture,
@@ -30,13 +32,20 @@ from syncd.promotion.link_updates import plan_link_updates
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive_rules import archive_path
 
+if TYPE_CHECKING:
+    from syncd.graph.nodes import Nodes
+
 PAGE: Final = 500  # notes read from the index at a time
 
 
-def note_kinds(snapshot: VaultSnapshot) -> tuple[FileKind, ...]:
-    """Return the kinds of proposals that change captures."""
+def proposal_kinds(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes]) -> tuple[FileKind | GraphKind, ...]:
+    """Return the kinds of proposals. `nodes` returns the entities of a workspace."""
     plans = {"merge-duplicates": merge, "tag-merge": replace_tag, "archive": archive}
-    return tuple(FileKind(name, partial(plan, snapshot)) for name, plan in plans.items())
+    return (
+        *(FileKind(name, partial(plan, snapshot)) for name, plan in plans.items()),
+        GraphKind("relate", partial(relate, snapshot, nodes), "Relate: {}"),
+        GraphKind("summary", partial(summarize, snapshot, nodes), "Write the summary of an entity"),
+    )
 
 
 def merge(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
@@ -81,6 +90,26 @@ def replace_tag(snapshot: VaultSnapshot, proposed: Proposed) -> Plan:
     return Plan(steps, f"{pluralize(len(steps), 'capture')} changed{rest}", f"Replace the tag {tag} with {into}")
 
 
+def relate(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+    """Relate two entities."""
+    graph = nodes(proposed["workspace"])
+    source, target = (_node_name(snapshot, graph, proposed["workspace"], id) for id in proposed["ids"])
+    graph.add_relations([Edge(source, target, proposed["would"][0])])
+    return f"{source} {proposed['would'][0]} {target}"
+
+
+def summarize(snapshot: VaultSnapshot, nodes: Callable[[str], Nodes], proposed: Proposed) -> str:
+    """Write the summary of an entity, unless the entity has changed since the draft."""
+    graph = nodes(proposed["workspace"])
+    (id,), (text,) = proposed["ids"], proposed["would"]
+    vertex = graph.get(_node_name(snapshot, graph, proposed["workspace"], id))
+    if vertex.summary != text:
+        if vertex.changed_at != proposed["changed_at"]:
+            raise Conflict("the entity has changed since the proposal")
+        graph.set_summary(vertex.name, text)
+    return "the summary is written"
+
+
 def _plan_archiving(
     snapshot: VaultSnapshot, capture: ReadCapture, texts: Mapping[str, bytes], before: Mapping[str, bytes]
 ) -> tuple[list[FileChange], str]:
@@ -119,3 +148,11 @@ def _shortest_link(snapshot: VaultSnapshot, path: str, source: str) -> str:
     paths = [other for scope_index in (snapshot.captures, snapshot.notes) for other in list(scope_index.index.manifest)]
     near = Paths(other for other in paths if fold(other).endswith(f"/{fold(name)}.md"))
     return name if near.resolve(name, source) == path else path.removesuffix(".md")
+
+
+def _node_name(snapshot: VaultSnapshot, nodes: Nodes, workspace: str, id: str) -> str:
+    record = snapshot.captures.index.record(id, workspace)
+    vertex = nodes.graph.vertex_at(record.path) if record else None
+    if vertex is None:
+        raise NotFound("an entity of this proposal no longer exists")
+    return vertex.name

@@ -22,8 +22,7 @@ from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
-from syncd.consolidation.graph_proposals import graph_kinds
-from syncd.consolidation.note_proposals import note_kinds
+from syncd.consolidation.note_proposals import proposal_kinds
 from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
 from syncd.context.generated_note import merge_notes
 from syncd.context.note_facts import ContextFact
@@ -200,7 +199,7 @@ def _build_proposal_execution(
         ChangeJournal(opened.ledger, opened.vault, KINDS),
         opened.repo,
         commits,
-        kinds=(*note_kinds(snapshot), *graph_kinds(snapshot, lambda name: agent_access.workspace(name).nodes)),
+        kinds=proposal_kinds(snapshot, lambda name: agent_access.workspace(name).nodes),
         indexed=partial(_index_now, opened.sync),
         owner=promotions.owner,
         lock=promotions.lock,
