@@ -12,7 +12,6 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from index import timings
 from index.catalog.catalog import Catalog
@@ -27,6 +26,7 @@ from index.model import COLLECTIONS, Document, Entry, IndexName, Stat
 from index.observations.observation_rows import facet_rows
 from index.observations.observation_store import Observations
 from index.observations.perspectives import DEFAULTS, hash_perspectives
+from index.observations.similarity_baseline import SimilarityBaselines
 from index.process_memory import one_large_text, release_unused
 from index.scope.integrity_check import describe_difference, store_uris
 from index.scope.late_writes import LateWrites
@@ -38,9 +38,6 @@ from index.storage.store_opening import open_later, open_store
 from index.text.chunking import Sizes
 from index.tracing import span
 
-if TYPE_CHECKING:
-    from index.storage.chunk_store import ChunkStore
-
 POSTPONED = 10  # most times in a row that maintenance is postponed because a large text is in memory
 LOADING_S = 15.0  # seconds that a bulk run waits for an encoder that is still loading
 
@@ -50,42 +47,6 @@ class Index(Reader):
 
     def __init__(
         self,
-        scope: IndexName,
-        catalog: Catalog,
-        store: ChunkStore,
-        observations: Observations,
-        *,
-        embedder: Embedder,
-        sizes: Sizes,
-        made_by: str,
-        perspectives: Looks,
-        later: bool = False,
-    ) -> None:
-        super().__init__(
-            catalog, store, observations, embedder=embedder, sizes=sizes, made_by=made_by, perspectives=perspectives
-        )
-        self.scope = scope
-        self.lock = threading.RLock()
-        self.mending, self._reconciled, self._is_reconciling = False, not later, False
-        self._vectors = Vectors(store, observations)
-        self._cut_and_embed = partial(prepare, sizes=sizes, perspectives=perspectives)
-        self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
-        self.memos = MemoRows(catalog, store, lambda: self.manifest, self._usable_embedder)
-        self._postponed = 0  # how often maintenance was postponed since it ran last
-        self._late_writes = LateWrites(catalog, lambda: self._stores, self.lock)
-        self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
-        if not later:
-            self._reconcile_stores()
-        self._load()
-
-    @property
-    def passage_vectors(self) -> VectorSource:
-        """Return the store of the vectors of passages."""
-        return self._store
-
-    @classmethod
-    def open(
-        cls,
         scope: IndexName,
         folder: Path,
         *,
@@ -97,26 +58,47 @@ class Index(Reader):
         made_by: str,
         perspectives: Looks = lambda _: DEFAULTS,
         later: bool = False,
-    ) -> Index:
+    ) -> None:
         """Open or create the index in `folder`, with its rows at `uri`. Raises StoreDamaged when it must be rebuilt.
 
         `perspectives` returns those of a workspace. `later`: open the stores at their first use."""
-        make = partial(cls, embedder=embedder, sizes=sizes, made_by=made_by, perspectives=perspectives, later=later)
-        made: list[Index] = []
-        reconcile = (lambda: made[0].reconcile_late()) if later else None  # noqa: PLW0108 - it is made below
+        self.sizes, self.perspectives = sizes, perspectives
+        self._embedder, self._made_by, self._scale = embedder, made_by, SimilarityBaselines()
+        self.lock = threading.RLock()
+        self.mending, self._reconciled, self._is_reconciling = False, not later, False
+        self.on_commit: Callable[[Collection[str]], object] | None = None  # given the paths; quick, raises nothing
+        self._postponed = 0  # how often maintenance was postponed since it ran last
+        self._orphans: set[str] = set()  # keys of rows without a row in the catalog; the next commit removes them
         with ExitStack() as opened:
-            catalog = Catalog(folder / f"{scope}.db")
-            opened.callback(catalog.close)
-            observed = bool(catalog.facet_counts())
-            store, observations = _open_stores(
-                store_uris(uri, scope), dimensions, options, observed=observed, later=reconcile
-            )
-            opened.callback(store.close)
-            opened.callback(observations.close)
-            index = make(scope, catalog, store, observations)
+            self.catalog = Catalog(folder / f"{scope}.db")
+            opened.callback(self.catalog.close)
+            self._open_stores(store_uris(uri, scope), dimensions, options, opened)
+            self._vectors = Vectors(self._store, self._observations)
+            self._cut_and_embed = partial(prepare, sizes=sizes, perspectives=perspectives)
+            self.memos = MemoRows(self.catalog, self._store, lambda: self.manifest, self._usable_embedder)
+            self._late_writes = LateWrites(self.catalog, lambda: self._stores, self.lock)
+            if not later:
+                self._reconcile_stores()
+            self._load()
             opened.pop_all()
-        made.append(index)
-        return index
+
+    def _open_stores(
+        self, uris: tuple[str, str], dimensions: int, options: Mapping[str, str], opened: ExitStack
+    ) -> None:
+        """Open the chunk store and, if any exist, the observations; stores that are reconciled late, at their first use."""
+        later = None if self._reconciled else self.reconcile_late
+        open_it = partial(open_store, uris[0], dimensions=dimensions, options=options)
+        self._store = open_later(open_it, dimensions, later) if later else open_it()
+        opened.callback(self._store.close)
+        self._observations = Observations(uris[1], dimensions=dimensions, options=options)
+        opened.callback(self._observations.close)
+        if self.catalog.facet_counts():
+            self._observations.open(later)
+
+    @property
+    def passage_vectors(self) -> VectorSource:
+        """Return the store of the vectors of passages."""
+        return self._store
 
     def close(self) -> None:
         """Write what only memory has, and release all stores."""
@@ -459,26 +441,6 @@ class Index(Reader):
             if alone:
                 one_large_text.release()
         return bool(due)
-
-
-def _open_stores(
-    uris: tuple[str, str],
-    dimensions: int,
-    options: Mapping[str, str],
-    *,
-    observed: bool,
-    later: Callable[[], None] | None,
-) -> tuple[ChunkStore, Observations]:
-    """Open the chunk store and, if any exist, the observations. With `later`, open them at their first use and call it then."""
-    with ExitStack() as opened:
-        open_it = partial(open_store, uris[0], dimensions=dimensions, options=options)
-        store = open_later(open_it, dimensions, later) if later else open_it()
-        opened.callback(store.close)
-        observations = Observations(uris[1], dimensions=dimensions, options=options)
-        if observed:
-            observations.open(later)
-        opened.pop_all()
-    return store, observations
 
 
 def _parent_folders(path: str) -> Iterator[str]:

@@ -56,23 +56,16 @@ Looks: TypeAlias = Callable[[str], tuple[Perspective, ...]]  # the perspectives 
 
 
 class Reader:
-    """Reads the index of one scope; safe to use from any thread. Its `catalog` answers what needs no other part."""
+    """Reads the index of one scope; safe to use from any thread. `Index` opens its parts."""
 
-    def __init__(
-        self,
-        catalog: Catalog,
-        store: ChunkStore,
-        observations: Observations,
-        *,
-        embedder: Embedder,
-        sizes: Sizes,
-        made_by: str,
-        perspectives: Looks,
-    ) -> None:
-        self.sizes, self.perspectives = sizes, perspectives
-        self.catalog, self._store, self._observations = catalog, store, observations
-        self._embedder, self._made_by = embedder, made_by
-        self._scale = SimilarityBaselines()
+    catalog: Catalog
+    sizes: Sizes
+    perspectives: Looks
+    _store: ChunkStore
+    _observations: Observations
+    _embedder: Embedder
+    _made_by: str
+    _scale: SimilarityBaselines
 
     @property
     def can_embed(self) -> bool:

@@ -404,7 +404,7 @@ class IndexBuilds:
         indexes: dict[Scope, Index] = {}
         try:
             for scope in SCOPES:
-                indexes[scope] = Index.open(
+                indexes[scope] = Index(
                     scope, folder, embedder=self._embedder, later=self._later, **self._index_arguments(folder, inputs)
                 )
         except BaseException:
@@ -434,7 +434,7 @@ class IndexBuilds:
         folder, arguments = build.folder, self._index_arguments(build.folder, build.made)
 
         def open_index(embedder: Embedder) -> Index:  # it holds no index
-            return Index.open(SHARED, folder, embedder=embedder, **arguments)
+            return Index(SHARED, folder, embedder=embedder, **arguments)
 
         return SharedIndexPlace(folder, arguments["uri"], self._settings.options, open_index)
 

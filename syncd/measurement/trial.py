@@ -151,7 +151,7 @@ def _open_index(setup: SearchSetup, embedder: Embedder, work: Path) -> Index:
     made_by = fingerprint(embedder.identity, sizes)
     folder = work / made_by[:16]
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Index.open(
+    return Index(
         "vault",
         folder,
         uri=str(folder),

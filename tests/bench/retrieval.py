@@ -130,7 +130,7 @@ class Library:
         made_by = fingerprint(embedder.identity, size)
         home = work / made_by[:12] / folder.name
         home.mkdir(parents=True, exist_ok=True)
-        self.index = Index.open(
+        self.index = Index(
             "captures",
             home,
             uri=str(home),

@@ -54,7 +54,7 @@ def opened(
     later: bool = False,
 ) -> Iterator[Index]:
     folder.mkdir(exist_ok=True)
-    index = Index.open(
+    index = Index(
         "captures",
         folder,
         uri=str(folder),

@@ -33,7 +33,7 @@ ADA, NOTE, GONE, NEW = (f"Captures/w/{name}.md" for name in ("Ada", "Note", "Gon
 
 @contextmanager
 def opened(folder: Path, *, later: bool = False) -> Iterator[Index]:
-    index = Index.open(
+    index = Index(
         "captures",
         folder,
         uri=str(folder),

@@ -336,7 +336,7 @@ def real(models, tmp_path_factory):
     embedder.start()
     assert embedder.wait(120), embedder.problem
     sizes, folder = Sizes(200, 30, 40), tmp_path_factory.mktemp("index")
-    index = Index.open(
+    index = Index(
         "captures",
         folder,
         uri=str(folder),
