@@ -27,14 +27,11 @@ from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, lancedb_table, maintenance_policy
 from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_pool
-from index.storage.crash_repair import StoreDamaged
-from index.storage.lancedb_table import DROP, HeldRows, HeldVectors, discard
+from index.storage.lancedb_table import DROP, HeldRows, HeldVectors
 from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
 from index.storage.store_writer import StoreWriter, fits
 from index.store_failures import log_cause
 from index.tracing import span
-
-__all__ = ["ChunkStore", "Match", "Row", "StoreDamaged", "discard"]
 
 DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
 LOADING: Final = 3.0  # most seconds that a search by words waits for rows that are loaded into memory
@@ -52,7 +49,13 @@ T = TypeVar("T")
 class ChunkStore(StoreWriter):
     """Stores the chunks of one scope."""
 
-    def __init__(self, uri: str, dimensions: int, options: Mapping[str, str] | None, hold: HoldVectors | None) -> None:
+    def __init__(
+        self, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None, hold: HoldVectors | None = None
+    ) -> None:
+        """Open or create the store at `uri`, a folder or `s3://…`.
+
+        `hold` makes what is kept in memory of more than HELD rows; without it, nothing is kept of them. Raises
+        StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
         self._hold_vectors = hold
         self._keeping, self._recalling = threading.Lock(), threading.Lock()
         self._closing = False
@@ -60,16 +63,6 @@ class ChunkStore(StoreWriter):
         self._unpruned = 0
         self._failures = 0  # consecutive failed searches
         super().__init__(uri, dimensions, options)
-
-    @classmethod
-    def open(
-        cls, uri: str, *, dimensions: int, options: Mapping[str, str] | None = None, hold: HoldVectors | None = None
-    ) -> ChunkStore:
-        """Open or create the store at `uri`, a folder or `s3://…`.
-
-        `hold` makes what is kept in memory of more than HELD rows; without it, nothing is kept of them. Raises
-        StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
-        return cls(uri, dimensions, options, hold)
 
     def search(
         self,

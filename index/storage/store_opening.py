@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 def open_store(uri: str, *, dimensions: int, options: Mapping[str, str], hold: HoldVectors | None = None) -> ChunkStore:
-    """Open or create a store, as `ChunkStore.open` does."""
+    """Open or create a store, as `ChunkStore` does."""
     from index.storage.chunk_store import ChunkStore  # noqa: PLC0415 - see above
 
-    return ChunkStore.open(uri, dimensions=dimensions, options=options, hold=hold)
+    return ChunkStore(uri, dimensions=dimensions, options=options, hold=hold)
 
 
 def open_later(open_it: Callable[[], ChunkStore], dimensions: int, opened: Callable[[], object]) -> ChunkStore:
@@ -27,7 +27,7 @@ def open_later(open_it: Callable[[], ChunkStore], dimensions: int, opened: Calla
 
 def discard(uri: str, options: Mapping[str, str]) -> None:
     """Remove the store at `uri`, whatever its state."""
-    from index.storage.chunk_store import discard as discard_store  # noqa: PLC0415 - see above
+    from index.storage.lancedb_table import discard as discard_store  # noqa: PLC0415 - see above
 
     discard_store(uri, options)
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from index.model import Filter
 from index.query import tag_keys
-from index.storage.chunk_store import ChunkStore, Row
+from index.storage.chunk_rows import Row
+from index.storage.chunk_store import ChunkStore
 
 DIMENSIONS = 16
 ALL = Filter()

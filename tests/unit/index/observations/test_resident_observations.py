@@ -28,7 +28,7 @@ CHANGES = st.lists(
 
 @pytest.fixture
 def store(tmp_path):
-    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
+    opened = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
     yield opened
     opened.close()
 
@@ -211,7 +211,7 @@ def test_nothing_is_left_of_a_perspective_that_is_gone_or_of_replaced_rows():
 
 def test_without_a_function_for_them_no_vectors_of_many_rows_are_held(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance_policy, "HELD", 5)
-    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     store.replace({"a": facets("a", 4, 0)})
     assert len(store.nearest([(unit("x"), GENERAL)], 50)[0]) == 4
     assert store._table.seen.held is None and not store._recalling.locked()

@@ -24,7 +24,7 @@ TEXTS = {each.digest: each.text for each in (NEW, KEPT, LOST)}
 
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[ChunkStore]:
-    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    opened = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     opened.replace({"a": [KEPT, LOST]})
     opened.replace({"a": [KEPT]})
     yield opened

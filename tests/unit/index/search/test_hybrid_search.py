@@ -16,7 +16,8 @@ from index.errors import Unavailable
 from index.model import Document, Filter, Query, Stat
 from index.query import make_query, tag_keys
 from index.search.hybrid_search import POOLS, search
-from index.storage.chunk_store import ChunkStore, Row
+from index.storage.chunk_rows import Row
+from index.storage.chunk_store import ChunkStore
 from index.text.chunking import chunk_sizes, split_document
 from tests.support.documents import document, note
 from tests.support.fakes import FakeEncoder, fake_embedder
@@ -29,7 +30,7 @@ class Scope:
     def __init__(self, folder: Path) -> None:
         self.encoder = FakeEncoder()
         self.embedder = fake_embedder(self.encoder)
-        self.store = ChunkStore.open(str(folder / "notes.lance"), dimensions=64)
+        self.store = ChunkStore(str(folder / "notes.lance"), dimensions=64)
         self.catalog = Catalog(folder / "notes.db")
 
     def add(self, *documents: Document, embedded: bool = True) -> None:

@@ -13,6 +13,6 @@ tmp_path = temporary_folders.tmp_path_on_disk
 
 @pytest.fixture
 def store(tmp_path):
-    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    opened = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     yield opened
     opened.close()

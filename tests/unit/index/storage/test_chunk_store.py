@@ -14,7 +14,8 @@ import pytest
 from index.errors import InvalidArgument, Unavailable
 from index.model import Filter
 from index.storage import arrow_rows
-from index.storage.chunk_store import ChunkStore, StoreDamaged
+from index.storage.chunk_store import ChunkStore
+from index.storage.crash_repair import StoreDamaged
 from tests.support.chunk_rows import ALL, DIMENSIONS, found, near, row, unit
 from tests.support.index_dump import dump_store
 
@@ -82,7 +83,7 @@ def test_many_documents_are_one_step(store):
 def test_the_order_of_writing_does_not_show(store, tmp_path):
     documents = {name: [row(name, n, f"{name} {n}") for n in range(3)] for name in "abcde"}
     store.replace(documents)
-    other = ChunkStore.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
+    other = ChunkStore(str(tmp_path / "other"), dimensions=DIMENSIONS)
     for name in "edcba":
         other.replace({name: [row(name, 0, "before")]})
         other.replace({name: documents[name]})
@@ -162,7 +163,7 @@ def test_a_bad_vector_among_many_changes_nothing(store, tmp_path, monkeypatch):
     bad = replace(row("a", 3, "the last"), vector=np.full(DIMENSIONS, np.nan, np.float32))
     with pytest.raises(InvalidArgument):
         store.replace({"a": [*(row("a", at, "newer") for at in range(3)), bad]})
-    with contextlib.closing(ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)) as again:
+    with contextlib.closing(ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)) as again:
         assert [each.text for each in again.rows_of("a")] == ["here before"]
     store.replace({"a": [row("a", at, "newer") for at in range(5)]})
     assert [each.text for each in store.rows_of("a")] == ["newer"] * 5
@@ -175,7 +176,7 @@ def test_the_pool_is_bounded(store, pool):
 
 
 def test_a_closed_store_says_so(tmp_path):
-    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
     store.close()
     with pytest.raises(Unavailable, match="closed"):
         store.count()
@@ -214,24 +215,24 @@ def test_maintenance_first_takes_back_what_was_left_half_written(store):
 
 
 def test_it_is_all_there_when_it_is_opened_again(tmp_path):
-    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
     store.replace({"a": [row()]})
     dump = dump_store(store, vectors=True)
     store.close()
-    again = ChunkStore.open(f"file://{tmp_path / 's'}", dimensions=DIMENSIONS)
+    again = ChunkStore(f"file://{tmp_path / 's'}", dimensions=DIMENSIONS)
     assert dump_store(again, vectors=True) == dump and not again.may_lack_rows
     again.close()
 
 
 def test_a_store_of_another_model_must_be_made_anew(tmp_path):
-    ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS).close()
+    ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS).close()
     with pytest.raises(StoreDamaged, match="another model"):
-        ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS + 1)
+        ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS + 1)
 
 
 def keep_writing(uri: str, n: int, acknowledge: Connection) -> None:
     """Replace two documents at a time, for ever; say so each time that it is done."""
-    store = ChunkStore.open(uri, dimensions=DIMENSIONS)
+    store = ChunkStore(uri, dimensions=DIMENSIONS)
     while True:
         n += 1
         store.replace(
@@ -261,7 +262,7 @@ def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
             while True:
                 acknowledged = here.recv()
         child.join()
-        store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+        store = ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
         try:
             assert not store.may_lack_rows
             last = {k: n for n in range(acknowledged + 1) for k in (n % 7, 7 + n % 5) if n}

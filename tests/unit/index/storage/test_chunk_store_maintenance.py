@@ -80,7 +80,7 @@ def test_maintenance_is_due_after_many_commits(store):
 
 @pytest.mark.slow
 def test_a_thousand_commits_leave_memory_and_files_as_they_were(tmp_path):
-    process, store = psutil.Process(), ChunkStore.open(str(tmp_path / "s"), dimensions=384)
+    process, store = psutil.Process(), ChunkStore(str(tmp_path / "s"), dimensions=384)
 
     def write(n: int) -> None:
         name = f"d{n % 200}"
@@ -117,7 +117,7 @@ def kilobytes(name):
     with open("/proc/self/status") as status:
         return int(re.search(rf"{name}:\\s+(\\d+)", status.read())[1])
 
-store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS)
+store = ChunkStore(sys.argv[1], dimensions=DIMENSIONS)
 store.replace({"b": [row("b")]})
 store.maintain()
 words = (f"{number * 2_654_435_761 % 2**24:x}" for number in range(142_000))  # no two alike
@@ -276,7 +276,7 @@ from pathlib import Path
 from index.storage.chunk_store import ChunkStore
 from tests.support.chunk_rows import DIMENSIONS, row
 folder, clock = Path(sys.argv[1]), Path(os.environ["CLOCK_SET"])
-store = ChunkStore.open(str(folder), dimensions=DIMENSIONS)
+store = ChunkStore(str(folder), dimensions=DIMENSIONS)
 for number in range(6):
     store.replace({f"d{number}": [row(f"d{number}", 0, f"text {number}")]})
 held = {path.name for path in folder.rglob("*") if path.is_file()}

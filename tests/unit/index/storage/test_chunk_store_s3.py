@@ -12,7 +12,9 @@ import pytest
 from moto.server import ThreadedMotoServer
 
 from index.model import Filter
-from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
+from index.storage.chunk_store import ChunkStore
+from index.storage.crash_repair import StoreDamaged
+from index.storage.lancedb_table import discard
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.index_dump import dump_index, dump_store
@@ -52,7 +54,7 @@ def _client(options):
 
 
 def opened(options, name):
-    return ChunkStore.open(f"s3://{BUCKET}/{name}/captures.lance", dimensions=DIMENSIONS, options=options)
+    return ChunkStore(f"s3://{BUCKET}/{name}/captures.lance", dimensions=DIMENSIONS, options=options)
 
 
 OTHER = """
@@ -62,7 +64,7 @@ from index.storage.chunk_store import ChunkStore
 from syncd.settings.settings import IndexSettings
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 from tests.support.world import World
-store = ChunkStore.open(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
+store = ChunkStore(sys.argv[1], dimensions=DIMENSIONS, options=json.loads(sys.argv[2]))
 assert not store.may_lack_rows
 near, words = store.search(vector=unit("text 3"), words="third", filter=Filter(workspace="w0"), pool=5)
 store.replace({"other": [row("other", 0, "from another process")]})

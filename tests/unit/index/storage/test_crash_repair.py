@@ -10,14 +10,16 @@ import pytest
 
 from index.model import Filter
 from index.storage import crash_repair
-from index.storage.chunk_store import ChunkStore, StoreDamaged, discard
+from index.storage.chunk_store import ChunkStore
+from index.storage.crash_repair import StoreDamaged
+from index.storage.lancedb_table import discard
 from tests.support.chunk_rows import DIMENSIONS, row, unit
 
 
 @pytest.fixture
 def damaged(tmp_path):
     """The folder of a table with two commits, closed, to be damaged: document a, then document b."""
-    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
     store.replace({"a": [row("a", 0, "first")]})
     store.replace({"b": [row("b", 0, "second")]})
     store.close()
@@ -25,7 +27,7 @@ def damaged(tmp_path):
 
 
 def reopened(table: Path) -> ChunkStore:
-    return ChunkStore.open(str(table.parent), dimensions=DIMENSIONS)
+    return ChunkStore(str(table.parent), dimensions=DIMENSIONS)
 
 
 def newest(folder: Path, pattern: str = "*") -> Path:
@@ -166,7 +168,7 @@ def test_what_was_torn_while_it_was_first_made_is_made_anew(tmp_path):
     (tmp_path / "s" / "chunks.lance" / "data").mkdir(parents=True)
     (tmp_path / "s" / "chunks.lance" / "data" / "x.lance").write_bytes(b"half")
     with pytest.raises(StoreDamaged):
-        ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+        ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
 
 
 def test_a_table_that_lacks_an_index_gets_it(damaged):
@@ -196,7 +198,7 @@ def synced(monkeypatch):
 
 
 def test_a_commit_syncs_all_that_it_wrote_and_nothing_twice(tmp_path, synced):
-    store = ChunkStore.open(str(tmp_path / "s"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s"), dimensions=DIMENSIONS)
     table = tmp_path / "s" / "chunks.lance"
 
     def written() -> set[str]:

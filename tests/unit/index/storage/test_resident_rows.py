@@ -57,7 +57,7 @@ ROWS = st.builds(
 
 @pytest.fixture
 def store(tmp_path):
-    opened = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    opened = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     yield opened
     opened.close()
 
@@ -386,7 +386,7 @@ def test_what_is_held_is_no_part_of_a_dump(store, tmp_path):
     documents: dict[str, list[Row]] = {name: [row(name, n, f"{name} {n}") for n in range(3)] for name in "abc"}
     store.replace(documents)
     held(store)
-    other = ChunkStore.open(str(tmp_path / "other"), dimensions=DIMENSIONS)
+    other = ChunkStore(str(tmp_path / "other"), dimensions=DIMENSIONS)
     other.replace(documents)
     assert dump_store(other, vectors=True) == dump_store(store, vectors=True)
     other.close()

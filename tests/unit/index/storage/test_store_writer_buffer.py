@@ -215,7 +215,7 @@ def test_what_waits_and_what_does_not_is_read_though_nothing_can_be_written(fill
 
 def test_a_search_of_the_table_sees_what_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance_policy, "HELD", 3)
-    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
+    store = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
     of_type = Filter(workspace="default", type="p")
 
     def fact(doc_id, text):
@@ -272,14 +272,14 @@ def test_rows_that_another_thread_has_just_loaded_are_not_loaded_again(store, mo
 
 
 def test_closing_writes_what_waits(tmp_path):
-    store = ChunkStore.open(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS)
     store.replace(OLD)
     load(store)
     store.replace(NEW, buffered=True)
     shutil.copytree(tmp_path / "s.lance", tmp_path / "crashed.lance")
     store.close()
     for name, there in (("s", NEW), ("crashed", OLD)):
-        again = ChunkStore.open(str(tmp_path / f"{name}.lance"), dimensions=DIMENSIONS)
+        again = ChunkStore(str(tmp_path / f"{name}.lance"), dimensions=DIMENSIONS)
         assert written(again) == expected(there) and not again.may_lack_rows
         again.close()
 
@@ -302,7 +302,7 @@ STEPS = st.lists(
 @given(steps=STEPS)
 def test_searches_and_reads_agree_with_the_last_writes_in_any_order(tmp_path_factory, steps):
     folder = tmp_path_factory.mktemp("store")
-    store = ChunkStore.open(str(folder / "s.lance"), dimensions=DIMENSIONS)
+    store = ChunkStore(str(folder / "s.lance"), dimensions=DIMENSIONS)
     model = {"a": [row("a", 0, "one")]}
     store.replace(model)
     load(store)
@@ -331,7 +331,7 @@ def test_searches_and_reads_agree_with_the_last_writes_in_any_order(tmp_path_fac
                 assert sorted((match.doc_id, match.ord) for match in near_ if match.value > 0.99) == there
     finally:
         store.close()
-    again = ChunkStore.open(str(folder / "s.lance"), dimensions=DIMENSIONS)
+    again = ChunkStore(str(folder / "s.lance"), dimensions=DIMENSIONS)
     assert written(again) == expected(model)
     again.close()
     shutil.rmtree(folder)
