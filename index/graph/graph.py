@@ -184,7 +184,11 @@ class Graph:
     def notes_sharing_names(self) -> list[list[str]]:
         """Return the groups of notes that share a name, with the note that is the node first."""
         with self._lock:
-            shared = [sorted(paths, key=_precedence) for paths in self._named.paths.values() if len(paths) > 1]
+            shared = [
+                sorted(paths, key=lambda path: (len(path), path))
+                for paths in self._named.paths.values()
+                if len(paths) > 1
+            ]
         return sorted(shared)
 
     def __len__(self) -> int:
@@ -206,7 +210,7 @@ class Graph:
                 edges = {Edge(called[path], called[to], kind) for path, to, kind in self._list_relations()}
             else:
                 paths = {node.path for name in names if (node := self.get(name))}
-                edges = {edge for path in paths for edge in self._edges(path)}
+                edges = {edge for path in paths for _, edge in self._edges_by_neighbour(path)}
         return sorted(edges)
 
     def edges_between(self, a: str, b: str) -> list[Edge]:
@@ -322,9 +326,6 @@ class Graph:
 
     # Helpers; the lock is held
 
-    def _node_paths(self) -> Iterator[str]:
-        return (choose_owner(paths) for paths in self._named.paths.values())
-
     def _is_node(self, path: str) -> bool:
         return choose_owner(self._named.get(name_key(self._notes[path].name))) == path
 
@@ -349,7 +350,7 @@ class Graph:
     def _list_relations(self) -> Iterator[tuple[str, str, str]]:
         """Yield (path, path of the target, type) of every relation, each once; faster than a query for each node."""
         resolve = cache(self._resolve)  # many nodes state the same targets
-        for path in self._node_paths():
+        for path in map(choose_owner, self._named.paths.values()):
             ends = {(stated.type, resolve(stated.target)) for stated in self._notes[path].relations}
             yield from ((path, to, kind) for kind, to in ends if to)
 
@@ -390,9 +391,6 @@ class Graph:
             far = self._notes[near].name
             yield near, Edge(name, far, kind) if outward else Edge(far, name, kind)
 
-    def _edges(self, path: str) -> Iterator[Edge]:
-        return (edge for _, edge in self._edges_by_neighbour(path))
-
 
 class Graphs:
     """Holds the graphs of all workspaces."""
@@ -426,10 +424,6 @@ class Graphs:
 
 def _words_of(node: Vertex) -> Iterator[str]:
     return (word for stated in node.relations for word in (stated.type, stated.target))
-
-
-def _precedence(path: str) -> tuple[int, str]:
-    return len(path), path
 
 
 def _trace_back(back: dict[str, str], path: str) -> Iterator[str]:

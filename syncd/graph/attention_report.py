@@ -21,7 +21,6 @@ from syncd.graph.missing_relations import (
     Candidate,
     Evidence,
     MeaningSimilarity,
-    count_mentions,
     rate_pair,
     select_pairs,
 )
@@ -188,14 +187,14 @@ def _collect_evidence(
     """Collect the evidence about all nodes.
 
     `texts`: the name of each node, then its observations; `named`: names without a relation."""
-    terms = [reader.terms(text[0], text[1:]) for text in texts]
+    terms, numbers = [reader.terms(text[0], text[1:]) for text in texts], _number_by_name(vertices)
     return Evidence(
         names=[vertex.name for vertex in vertices],
         terms=[node_terms for _, node_terms in terms],
         called=[called for called, _ in terms],
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=[neighbours - {n} for n, neighbours in enumerate(near)],
-        mentions=count_mentions(named, _number_by_name(vertices)),
+        mentions={(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in named},
         written=reader.most_frequent_form,
     )
 

@@ -109,11 +109,7 @@ def _choose_cards(cards: Sequence[Card]) -> Sequence[Card]:
 def _escape_label(text: str) -> str:
     """Escape `text` for Mermaid quotation marks, so that it is shown as written."""
     shown = text if len(text) <= LABEL else text[: LABEL - 1].rstrip() + "…"
-    return _NOT_PLAIN.sub(lambda match: _escape_entities(match[0]), shown)
-
-
-def _escape_entities(text: str) -> str:
-    return "".join(f"#{ord(char)};" for char in text)
+    return _NOT_PLAIN.sub(lambda match: "".join(f"#{ord(char)};" for char in match[0]), shown)
 
 
 # List marks at the start, which Mermaid refuses, and characters that end the text, begin an entity, markup or an icon

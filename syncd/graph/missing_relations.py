@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
 
-from index.graph.unlinked_names import UnlinkedName
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import shorten
 from syncd.notes.secret_patterns import redact
@@ -71,11 +70,6 @@ class Evidence:
 
     def __post_init__(self) -> None:
         self.term_holders, self.tag_holders = _index_holders(self.terms), _index_holders(self.tags)
-
-
-def count_mentions(gaps: Iterable[UnlinkedName], numbers: Mapping[str, int]) -> dict[tuple[int, int], int]:
-    """Return the number of mentions by the numbers of the nodes."""
-    return {(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in gaps}
 
 
 def select_pairs(evidence: Evidence, alike: Iterable[tuple[int, int]], most: int) -> list[tuple[int, int]]:
@@ -137,7 +131,7 @@ def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iter
         chance = min(TAGS, _combine_chances(TAG * weight for weight in tags.values()))
         yield (
             chance,
-            f"both have the {'tags' if len(tags) > 1 else 'tag'} {_join_words([_format_tag(tag) for tag in tags])}",
+            f"both have the {'tags' if len(tags) > 1 else 'tag'} {_join_words([f'#{_flatten(tag)}' for tag in tags])}",
         )
     near = sorted(evidence.near[a] & evidence.near[b], key=lambda n: (len(evidence.near[n]), n))
     if near:
@@ -156,10 +150,6 @@ def _describe_similarity(similarity: MeaningSimilarity) -> Iterator[tuple[float,
 def quote(name: str) -> str:
     """Quote a name for a sentence: on one line, without quotation marks inside, cut."""
     return f"“{_flatten(name.replace('“', '').replace('”', ''))}”"
-
-
-def _format_tag(tag: str) -> str:
-    return f"#{_flatten(tag)}"
 
 
 def _flatten(name: str) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote
 
@@ -133,7 +134,8 @@ def _markdown_position(text: str, at: int, link: Link) -> LinkPosition | None:
     if written != written.strip() or written != link.target:
         return None
     label = (opened, closed) if inline and link.kind == "markdown" else None
-    return LinkPosition(link, match.end(), end, _spell_pointed if pointed else _spell_bare, label)
+    spell = partial(_encode_destination, plain=_WITHIN if pointed else _PLAIN)
+    return LinkPosition(link, match.end(), end, spell, label)
 
 
 def _definition_end(text: str, at: int) -> int:
@@ -154,14 +156,6 @@ def _bare_destination_end(text: str, at: int) -> int:
             return mark.start()
         at = mark.end()
     return len(text)
-
-
-def _spell_bare(target: str) -> str | None:
-    return _encode_destination(target, _PLAIN)
-
-
-def _spell_pointed(target: str) -> str | None:
-    return _encode_destination(target, _WITHIN)
 
 
 def _encode_destination(target: str, plain: re.Pattern[str]) -> str | None:

@@ -63,11 +63,6 @@ class VaultHabits:
     linkable: Sequence[str]  # paths of the notes to which links may be suggested
     names: Names  # titles and aliases of `linkable`, by position
 
-    @property
-    def tag_counts(self) -> dict[str, int]:
-        """Return the number of notes with each tag, by key."""
-        return {key: sum(folders.values()) for key, folders in self.tags.items()}
-
 
 @dataclass(frozen=True, slots=True)
 class SuggestionSubject:
@@ -257,7 +252,7 @@ def _suggest_tags(
 ) -> tuple[ScoredSuggestion, ...]:
     """Score the tags of the nearest notes, and the vault's tags whose words all occur in the capture's title or tags."""
     has = {key_of(tag) for tag in subject.tags}
-    used, whole = known.tag_counts, sum(weight for _, weight in near)
+    whole = sum(weight for _, weight in near)
     share: dict[str, float] = defaultdict(float)
     for note, weight in near:
         for key in {key_of(tag) for tag in note.record.tags}:
@@ -270,7 +265,7 @@ def _suggest_tags(
     scored = [
         ScoredSuggestion(known.spelt[key], round(value, 4), "the nearest notes have it")
         for key, value in share.items()
-        if key in known.spelt and key not in has and used[key] > 1 and value >= KEPT_TAG
+        if key in known.spelt and key not in has and sum(known.tags[key].values()) > 1 and value >= KEPT_TAG
     ]
     return tuple(sorted(scored, key=lambda suggestion: (-suggestion.score, suggestion.what)))
 

@@ -127,7 +127,7 @@ def ask(
     if given.folders and given.folders[0].score >= SURE:
         tally.given += 1
         tally.right += names[0] == own
-    used = known.tag_counts
+    used = {key: sum(folders.values()) for key, folders in known.tags.items()}
     real = {key_of(tag) for tag in record.tags if used.get(key_of(tag), 0) > 1}
     if real and not own_tags:
         said = {key_of(one.what) for one in given.tags if one.score >= TAG}

@@ -89,7 +89,7 @@ def compare_pairs(
         some = looked[start : start + BATCH]
         reader.read_ahead({n for pair in some for n in pair})
         for a, b in some:
-            older, newer = _older_first(a, b, captures)
+            older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
             notes = reader.read.get(older), reader.read.get(newer)
             if notes[0] is None or notes[1] is None:
                 continue
@@ -115,12 +115,6 @@ class ReadTexts:
             self.read = {n: note for n, note in self.read.items() if n in numbers}
         for n, text in sorted(self.texts(sorted(set(numbers) - self.read.keys())).items()):
             self.read[n] = ComparedNote(self.captures[n].title, text)
-
-
-def _older_first(a: int, b: int, captures: Sequence[DocumentOverview]) -> tuple[int, int]:
-    """Return the two numbers, the older note first."""
-    older, newer = sorted((a, b), key=lambda n: (captures[n].created_at, captures[n].id))
-    return older, newer
 
 
 def _find_duplicates(
