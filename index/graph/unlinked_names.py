@@ -163,14 +163,10 @@ def find(
     `nodes`: name, aliases and observations of each; `related`: whether a relation leads from one to the other or back;
     `ordinary`: words, in lower case, that are not names in themselves."""
     nodes = sorted(nodes, key=lambda node: (fold(node[0]), node[0]))
-    words, machine = _Words(), _Machine()
-    owners = _collect_patterns(nodes, words, machine, ordinary)
-    machine.link_states()
+    names = Names([(name, aliases) for name, aliases, _ in nodes], ordinary=ordinary)
     gaps = []
     for number, (name, _, contents) in enumerate(nodes):
-        named: Counter[int] = Counter()
-        for content in contents:
-            named.update(_find_mentions(content, number, words, machine, owners))
+        named = Counter(other for content in contents for other in names.find_mentions(content, number))
         gaps += [
             UnlinkedName(name, nodes[other][0], count)
             for other, count in named.items()
@@ -184,26 +180,49 @@ class Names:
 
     def __init__(self, names: Sequence[tuple[str, Sequence[str]]], *, ordinary: Container[str] = frozenset()) -> None:
         self._words, self._machine = _Words(), _Machine()
-        self._owners = _collect_patterns(
-            [(name, aliases, ()) for name, aliases in names], self._words, self._machine, ordinary
-        )
+        self._owners = _collect_patterns(names, self._words, self._machine, ordinary)
         self._machine.link_states()
 
     def count_mentions(self, text: str) -> Counter[int]:
         """Count how often `text` names each of them, by number."""
-        return Counter(_find_mentions(text, -1, self._words, self._machine, self._owners))
+        return Counter(self.find_mentions(text, -1))
+
+    def find_mentions(self, content: str, node: int) -> Iterator[int]:
+        """Yield the number of each name in `content` except `node`, one for each time."""
+        text = unicodedata.normalize("NFC", content)
+        if "[[" in text:
+            text = _PIPED.sub(r"[[\1]]", text)
+        parted = _GLUE.sub(" ", text)
+        numbers = list(map(self._words.__getitem__, _token_pattern(parted).findall(parted)))
+        if max(numbers, default=-1) < 0:
+            return
+        spans: list[tuple[int, int]] = []
+        free = 0  # the first position behind the latest mention
+        for at, longest in enumerate(self._machine.longest_names(numbers)):
+            if longest < 0 or at < free:
+                continue
+            name, tries = longest, 0
+            while name >= 0 and tries < TRIED:
+                owner, behind = self._owners[name].sole, at + self._machine.lengths[name]
+                if owner is None or owner.need != "words":
+                    spans = spans or [match.span() for match in _token_pattern(parted).finditer(parted)]
+                    owner = _find_owner(text, spans[at][0], spans[behind - 1][1], self._owners[name])
+                if owner is None:
+                    name, tries = self._machine.shorter[name], tries + 1
+                    continue
+                if owner.node != node:
+                    yield owner.node
+                free = behind
+                break
 
 
 def _collect_patterns(
-    nodes: Sequence[tuple[str, Sequence[str], Sequence[str]]],
-    words: _Words,
-    machine: _Machine,
-    ordinary: Container[str],
+    nodes: Sequence[tuple[str, Sequence[str]]], words: _Words, machine: _Machine, ordinary: Container[str]
 ) -> list[_Owners]:
     """Return the nodes that each pattern may name; names come before aliases."""
     patterns: dict[tuple[int, ...], dict[int, _Owner]] = {}
     for alias in (False, True):
-        for number, (name, aliases, _) in enumerate(nodes):
+        for number, (name, aliases) in enumerate(nodes):
             for spelling in aliases if alias else (name,):
                 text = unicodedata.normalize("NFC", spelling).strip()
                 parted = _GLUE.sub(" ", text)
@@ -229,37 +248,6 @@ def _choose_owners(owners: tuple[_Owner, ...]) -> _Owners:
         spelling = fold(owner.spelling)
         by_spelling[spelling] = (*by_spelling.get(spelling, ()), owner)
     return _Owners(None, by_spelling)
-
-
-def _find_mentions(
-    content: str, node: int, words: _Words, machine: _Machine, owners: Sequence[_Owners]
-) -> Iterator[int]:
-    """Yield the nodes that `content` names, one for each time."""
-    text = unicodedata.normalize("NFC", content)
-    if "[[" in text:
-        text = _PIPED.sub(r"[[\1]]", text)
-    parted = _GLUE.sub(" ", text)
-    numbers = list(map(words.__getitem__, _token_pattern(parted).findall(parted)))
-    if max(numbers, default=-1) < 0:
-        return
-    spans: list[tuple[int, int]] = []
-    free = 0  # the first position behind the latest mention
-    for at, longest in enumerate(machine.longest_names(numbers)):
-        if longest < 0 or at < free:
-            continue
-        name, tries = longest, 0
-        while name >= 0 and tries < TRIED:
-            owner, behind = owners[name].sole, at + machine.lengths[name]
-            if owner is None or owner.need != "words":
-                spans = spans or [match.span() for match in _token_pattern(parted).finditer(parted)]
-                owner = _find_owner(text, spans[at][0], spans[behind - 1][1], owners[name])
-            if owner is None:
-                name, tries = machine.shorter[name], tries + 1
-                continue
-            if owner.node != node:
-                yield owner.node
-            free = behind
-            break
 
 
 def _find_owner(text: str, start: int, end: int, owners: _Owners) -> _Owner | None:
