@@ -131,7 +131,7 @@ class Index(Reader):
         embedder = self._usable_embedder()
         if urgent and embedder is None:
             raise Unavailable(self._embedder.problem or "the encoder is not ready yet; try again in a few seconds")
-        known = self._vectors if lent is None else self._vectors.with_lent(lent)
+        known = self._vectors if lent is None else Vectors(self._store, self._observations, lent)
         made = iter(
             self._cut_and_embed(
                 changed, embedder=embedder, vectors=known, urgent=urgent, later=later, progress=progress
@@ -396,11 +396,6 @@ class Index(Reader):
     def lacks_ordinals(self, path: str) -> bool:
         """Return whether there is a node at `path` whose note does not state all of its ordinals."""
         return path in self._graphs.unsettled
-
-    @property
-    def words_only_count(self) -> int:
-        """Return the number of documents without vectors, which only words find."""
-        return len(self._wordbound)
 
     def words_only_paths(self) -> set[str]:
         """Return the paths of documents without vectors, which only words find."""

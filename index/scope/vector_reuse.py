@@ -39,10 +39,6 @@ class Vectors:
         self._latest: dict[str, Vector] = {}
         self._lock = threading.Lock()
 
-    def with_lent(self, lent: VectorSource) -> Vectors:
-        """Return these vectors together with those of `lent`, for one call."""
-        return Vectors(*self._sources, lent)
-
     def find(
         self,
         texts: Mapping[str, str],

@@ -206,7 +206,7 @@ class Health:
         known = self._builds.paths()
         by_scope = compute_coverage(self._vault.list_notes(), known, self._sync.failures, inbox=self._inbox)
         for scope, index in self._builds.indexes.items():
-            by_scope[scope]["words_only"] = index.words_only_count
+            by_scope[scope]["words_only"] = len(index.words_only_paths())
         return by_scope
 
     def background(self) -> dict[str, Any]:

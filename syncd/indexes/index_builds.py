@@ -445,16 +445,13 @@ class IndexBuilds:
 
     def _discard(self, folder: Path) -> None:
         if self._settings.uri:
-            for uri in _store_uris(self._uri(folder)):
-                discard(uri, self._settings.options)
+            for scope in (*SCOPES, SHARED):
+                for uri in store_uris(self._uri(folder), scope):
+                    discard(uri, self._settings.options)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _uri(self, folder: Path) -> str:
         return f"{self._settings.uri.rstrip('/')}/{folder.name}" if self._settings.uri else str(folder)
-
-
-def _store_uris(uri: str) -> list[str]:
-    return [store for scope in (*SCOPES, SHARED) for store in store_uris(uri, scope)]
 
 
 def _free_name(folder: Path) -> Path:

@@ -339,7 +339,7 @@ class Sync:
         self._pending_paths.request_listing()
 
     def _has_unembedded(self) -> bool:
-        return any(index.can_embed and index.words_only_count for index in self.builds.indexes.values())
+        return any(index.can_embed and index.words_only_paths() for index in self.builds.indexes.values())
 
     def _check_vault(self) -> bool:
         """Return whether the vault is present, after reopening it if necessary."""

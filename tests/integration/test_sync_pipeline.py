@@ -1061,7 +1061,7 @@ def test_a_rebuild_without_an_encoder_does_not_throw_the_vectors_away(world):
     world.app.opened.embedder.close()
     with pytest.raises(Unavailable, match="no vectors"):
         world.app.operations["index"]({"full": True}, lambda _: None)
-    assert world.app.opened.builds.scopes["vault"].index.words_only_count == 0
+    assert len(world.app.opened.builds.scopes["vault"].index.words_only_paths()) == 0
 
 
 # (g) an encoder that breaks
@@ -1181,7 +1181,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
     (world.vault / "Words.md").unlink()
     with world.serving():
         until(lambda: held(world))
-        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 1
+        assert len(world.app.opened.builds.scopes["vault"].index.words_only_paths()) == 1
         assert passes(1.5) <= 2
         assert world.app.opened.sync.pending_count == 0
         world.vault.rename(world.vault.with_name("away"))

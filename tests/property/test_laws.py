@@ -337,10 +337,10 @@ def test_an_encoder_that_comes_late_embeds_what_was_found_by_words(tmp_path):
         world.write("Later.md", "the plover\n")
         world.run()
         assert world.found("plover") == ["Later.md"]
-        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 1
+        assert len(world.app.opened.builds.scopes["vault"].index.words_only_paths()) == 1
         world.reopen()
         world.run()
-        assert world.app.opened.builds.scopes["vault"].index.words_only_count == 0
+        assert len(world.app.opened.builds.scopes["vault"].index.words_only_paths()) == 0
         assert world.dump() == world.rebuilt(tmp_path / "other")
     finally:
         world.close()

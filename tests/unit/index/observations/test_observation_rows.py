@@ -197,7 +197,7 @@ def test_without_an_encoder_words_are_found_and_vectors_come_later(tmp_path):
         assert [(hit.path, hit.ordinal) for hit in answer.hits] == [(ADA, 1)]
         assert answer.mode == "text"
         assert "words only" in answer.degraded[0]
-        assert (index.words_only_count, index.embedded_share("w")) == (1, 0.0)
+        assert (len(index.words_only_paths()), index.embedded_share("w")) == (1, 0.0)
         assert index.node_vectors("w")[0] == []
         with pytest.raises(Unavailable):
             put(index, entity(CHARLES, "x"), urgent=True)
@@ -205,7 +205,7 @@ def test_without_an_encoder_words_are_found_and_vectors_come_later(tmp_path):
     with opened(tmp_path / "i") as index:
         assert not index.manifest[ADA].embedded
         put(index, entity(ADA, *FACTS))
-        assert (index.words_only_count, index.embedded_share("w")) == (0, 1.0)
+        assert (len(index.words_only_paths()), index.embedded_share("w")) == (0, 1.0)
         assert found(index, "algorithm") == [(ADA, 1)]
 
 

@@ -90,14 +90,14 @@ def test_nobody_waits_until_all_that_led_to_a_hub_is_embedded(world, nodes, more
     index = world.app.opened.builds.scopes["captures"].index
     world.encoder.calls.clear()
     assert nodes.delete(["Hub"]) == (["Hub"], [])
-    assert index.words_only_count == more * count
+    assert len(index.words_only_paths()) == more * count
     assert bool(world.encoder.calls) is not bool(more)
     assert [sentence for sentence in world.app.opened.builds.degraded() if "by their words" in sentence] == [
         f"index: {count} notes are searchable only by their words"
     ] * more
     assert len(world.found("fact", limit=50)) == 50
     world.run()
-    assert index.words_only_count == 0
+    assert len(index.words_only_paths()) == 0
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 

@@ -105,7 +105,7 @@ def test_nothing_is_embedded_for_the_window(world):
     before = len(world.encoder.calls)
     share(world, "References")
     with world.app.opened.builds.shared.read() as index:
-        assert index.words_only_count == 0
+        assert len(index.words_only_paths()) == 0
         assert index.counts[0] == 1
     assert len(world.encoder.calls) == before
 
