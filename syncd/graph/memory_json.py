@@ -130,14 +130,10 @@ def _parse_record(value: Any, where: str) -> Record:
     if not isinstance(value, dict):
         return where, None, [Mistake(where, "not a JSON object")]
     match value.get("type"):
-        case "entity":
+        case "entity" | "relation" as kind:
             reading = _ObjectReader(value, where)
-            entity = reading.read_entity()
-            return where, entity, reading.mistakes
-        case "relation":
-            reading = _ObjectReader(value, where)
-            relation = reading.read_relation()
-            return where, relation, reading.mistakes
+            record = reading.read_entity() if kind == "entity" else reading.read_relation()
+            return where, record, reading.mistakes
         case other:
             problem = "the type is missing" if other is None else f"unknown type {str(other)[:40]!r}"
             return where, None, [Mistake(where, f"{problem}; use entity or relation")]
