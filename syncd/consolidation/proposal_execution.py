@@ -168,16 +168,19 @@ class ProposalExecution:
                     return str(json.loads(entry.about)["said"])
             plan = kind.plan(proposed)
             about = {"said": plan.said, "subject": plan.subject, "ids": list(plan.ids)}
-            move_plan = MovePlan(kind.name, key, "", "", plan.steps, about)
-            self._unfinished.expect()  # until it has succeeded
-            entry = self._journal.begin(move_plan, by=self._owner(), at=now_ms())
-            try:
-                self._journal.roll_forward(plan.steps)
-            except BaseException:
-                self._take_back(entry, plan.steps)
-                raise
-            self._end(entry, plan.steps)
+            self._change_files(MovePlan(kind.name, key, "", "", plan.steps, about))
             return plan.said
+
+    def _change_files(self, plan: MovePlan) -> None:
+        """Change all files as planned, or none."""
+        self._unfinished.expect()  # until it has succeeded
+        entry = self._journal.begin(plan, by=self._owner(), at=now_ms())
+        try:
+            self._journal.roll_forward(plan.steps)
+        except BaseException:
+            self._take_back(entry, plan.steps)
+            raise
+        self._end(entry, plan.steps)
 
     def undo(self, key: str) -> list[str]:
         """Undo the proposal with this key that was carried out, in a commit of its own; return the changed files.
@@ -200,14 +203,7 @@ class ProposalExecution:
                 if step.now:
                     require_bytes(step.after, step.path)
             about |= {"subject": f"Undo: {about['subject']}", "undoes": entry.seq}
-            self._unfinished.expect()  # until it has succeeded
-            undone = self._journal.begin(MovePlan(entry.kind, key, "", "", back, about), by=self._owner(), at=now_ms())
-            try:
-                self._journal.roll_forward(back)
-            except BaseException:
-                self._take_back(undone, back)
-                raise
-            self._end(undone, back)
+            self._change_files(MovePlan(entry.kind, key, "", "", back, about))
             self._mend_reports(back, reports)
             return [step.path for step in back]
 
