@@ -98,16 +98,19 @@ class Memos:
 
         `metadata` is merged as in RFC 7396, or replaces everything with `replace`. `version` is the version that the
         memo must have, 0 for no memo. Raises Conflict, with the version, if it has another."""
-        wish = _check_wish(
-            content,
-            namespace=namespace,
-            memo_id=memo_id,
-            title=title,
-            metadata=metadata or {},
-            replace=replace,
-            version=version,
-            collections=self._inbox.collections,
-        )
+        check_content(content)
+        metadata = metadata or {}
+        fields, titled, labels = split_metadata(metadata)
+        collection, tags = choose_collection(None, labels, self._inbox.collections)
+        namespace_path(namespace)
+        if memo_id is not None and not ID.match(memo_id):
+            raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
+        if memo_id is None and version:
+            raise InvalidArgument("version belongs to the memo to change: give its memo_id too", field="version")
+        new_title = title or titled or None
+        titles = {"title": new_title} if title is not None or "title" in metadata else {}
+        retag = "tags" in metadata
+        wish = _Wish(content, namespace, memo_id, titles, new_title, collection, tags, retag, fields, replace, version)
         if memo_id is not None:
             check_workspace_indexed(self._inbox, self.workspace)
         for _ in range(TRIES):
@@ -283,41 +286,6 @@ def _check_search(query: str | None, pivot: str | None, k: int, minimum: float |
 def _score(cosine: float, metric: Metric) -> float:
     """Return the score for a cosine similarity; vectors have unit length, so the distance follows from it."""
     return cosine if metric == "cosine" else round(sqrt(max(0.0, 2 - 2 * cosine)), 6)
-
-
-def _check_wish(
-    content: str,
-    *,
-    namespace: str,
-    memo_id: str | None,
-    title: str | None,
-    metadata: Mapping[str, Any],
-    replace: bool,
-    version: int | None,
-    collections: Sequence[str],
-) -> _Wish:
-    """Check the arguments of a save. Raises InvalidArgument."""
-    check_content(content)
-    fields, titled, labels = split_metadata(metadata)
-    collection, tags = choose_collection(None, labels, collections)
-    namespace_path(namespace)
-    if memo_id is not None and not ID.match(memo_id):
-        raise InvalidArgument("memo_id must be 1 to 64 letters, digits, - or _, as in a UUID", field="memo_id")
-    if memo_id is None and version:
-        raise InvalidArgument("version belongs to the memo to change: give its memo_id too", field="version")
-    return _Wish(
-        content,
-        namespace,
-        memo_id,
-        titles={"title": title or titled or None} if title is not None or "title" in metadata else {},
-        title=title or titled or None,
-        collection=collection,
-        tags=tags,
-        retag="tags" in metadata,
-        fields=fields,
-        replace=replace,
-        version=version,
-    )
 
 
 def merge_patch(old: Mapping[str, Any], patch: Mapping[str, Any]) -> dict[str, Any]:
