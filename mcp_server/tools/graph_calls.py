@@ -241,7 +241,7 @@ def get_path(workspace: Workspace, arguments: shape.Ends, _: Settings) -> answer
 
 def get_orphans(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.ChangedNodes:
     """Return the entities without relations."""
-    return _changed_nodes(workspace.nodes.orphans(), arguments)
+    return _changed_nodes(workspace.nodes.graph.orphans(), arguments)
 
 
 def get_relation_gaps(workspace: Workspace, arguments: shape.Listing, _: Settings) -> answer.RelationGaps:

@@ -142,10 +142,6 @@ class Nodes:
         graph = self.graph
         return graph.shortest_path(_require_node(graph, a).name, _require_node(graph, b).name)
 
-    def orphans(self) -> list[Vertex]:
-        """Return the nodes without a relation, by name."""
-        return self.graph.orphans()
-
     def search(self, query: str, limit: int, mode: ObservationMode = "embedding") -> ObservationAnswer:
         """Return the best observation of each of the `limit` best nodes."""
         return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode))

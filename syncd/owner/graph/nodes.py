@@ -259,7 +259,7 @@ class _NodeOperations:
         }
 
     def list_orphans(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
-        return list(map(node_fields, self._nodes(arguments).orphans()))
+        return list(map(node_fields, self._nodes(arguments).graph.orphans()))
 
 
 def node_fields(node: Vertex) -> dict[str, Any]:

@@ -167,7 +167,7 @@ def test_lists_are_of_this_workspace(world, nodes):
     assert nodes.by_type("Person") == []
     assert [one.name for one in other.recent(1, 10)] == ["Ada"]
     assert other.add_relations([Edge("Ada", "Babbage", "knew")]).not_found == ["Babbage"]
-    assert [one.name for one in nodes.orphans()] == ["Ada", "Babbage"]
+    assert [one.name for one in nodes.graph.orphans()] == ["Ada", "Babbage"]
 
 
 def test_what_changed_last_comes_first(world, nodes):
