@@ -28,6 +28,7 @@ from syncd.history.audit_log import AuditLog
 from syncd.history.audited_vault import AuditedVault
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.unlogged_changes import UnloggedChanges
+from syncd.indexes.build_inputs import build_in_use
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
@@ -274,7 +275,7 @@ def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuild
 
 def _make_embedder(settings: Settings, *, start: bool) -> Embedder:
     root = settings.state / "index"
-    inputs = IndexBuilds.read_inputs(root)
+    _, inputs = build_in_use(root)
     embedder = Embedder(
         settings.embed,
         cache=settings.state / "models",

@@ -35,10 +35,14 @@ class BuildInputs:
         return fingerprint(self.identity, self.sizes)
 
 
-def build_in_use(root: Path) -> tuple[Path | None, bool]:
-    """Return the folder of the build in `current`, and whether its inputs are readable; (None, False) without one."""
-    folder = current_folder(root) if root.is_dir() else None
-    return folder, folder is not None and read_made(folder) is not None
+def build_in_use(root: Path) -> tuple[Path | None, BuildInputs | None]:
+    """Return the folder of the build in `current`, None without one, and its inputs, None if they can't be read."""
+    try:
+        name = read_regular_file(root / "current").decode("ascii").strip()
+    except (OSError, ValueError):  # missing, or damaged
+        return None, None
+    folder = next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
+    return folder, read_made(folder) if folder else None
 
 
 def write_made(folder: Path, inputs: BuildInputs) -> None:
@@ -59,15 +63,6 @@ def read_made(folder: Path) -> BuildInputs | None:
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
-
-
-def current_folder(root: Path) -> Path | None:
-    """Return the folder of the build that `current` names; None if there is none."""
-    try:
-        name = read_regular_file(root / "current").decode("ascii").strip()
-    except (OSError, ValueError):  # missing, or damaged
-        return None
-    return next((folder for folder in root.iterdir() if folder.name == name and folder.is_dir()), None)
 
 
 def to_table(settings: EncoderSettings) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from index.scope.reader import Looks
 from index.storage.crash_repair import StoreDamaged
 from index.storage.store_opening import discard
 from index.text.chunking import chunk_sizes
-from syncd.indexes.build_inputs import BuildInputs, current_folder, encoder_to_recall, read_made, write_made
+from syncd.indexes.build_inputs import BuildInputs, build_in_use, encoder_to_recall, read_made, write_made
 from syncd.indexes.shared_index import SHARED, SharedIndex, SharedIndexPlace
 from syncd.state.folder import write_private
 
@@ -115,12 +115,6 @@ class IndexBuilds:
             self.shared.open_existing()
         if not self._is_temporary(self.live):
             self._name_current(self.live)
-
-    @staticmethod
-    def read_inputs(root: Path) -> BuildInputs | None:
-        """Return the inputs of the build in use, before anything is opened."""
-        folder = current_folder(root)
-        return read_made(folder) if folder else None
 
     @staticmethod
     def read_identities(root: Path) -> frozenset[str]:
@@ -313,7 +307,7 @@ class IndexBuilds:
             if isinstance(retired, Build):
                 self._discard(retired.folder)
         live = self.live
-        if not self._is_temporary(live) and live.folder.is_dir() and current_folder(self._root) != live.folder:
+        if not self._is_temporary(live) and live.folder.is_dir() and build_in_use(self._root)[0] != live.folder:
             self._name_current(live)
 
     def drop_unused(self, *, older_s: float) -> list[str]:
@@ -347,8 +341,7 @@ class IndexBuilds:
         return BuildInputs(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
-        folder = current_folder(self._root)
-        inputs = folder and read_made(folder)
+        folder, inputs = build_in_use(self._root)
         if not folder or not inputs:
             return None
         build = self._open_or_set_aside(folder, inputs)

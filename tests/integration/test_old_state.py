@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from index.encoders.embedder import PROBE, Embedder, EmbedSettings
-from syncd.indexes.index_builds import IndexBuilds
+from syncd.indexes.build_inputs import build_in_use
 from tests.support.daemon_process import Memex, daemon
 from tests.support.paths import FILES, ROOT
 from tests.support.world import World, until
@@ -99,7 +99,7 @@ def served(memex, words):
 
 def test_no_note_is_embedded_again(old, bundled, models):
     before, encoder = build(old), Recording(bundled)
-    made = IndexBuilds.read_inputs(old.state / "index")
+    _, made = build_in_use(old.state / "index")
     assert before == f"{made.made_by[:12]}-1", "the fingerprint of the same settings is another one now"
     embedder = Embedder(EmbedSettings(), cache=models, prefer=made.identity, load=lambda *_: encoder)
     embedder.start()

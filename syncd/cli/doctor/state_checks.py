@@ -354,7 +354,7 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
     from syncd.indexes.index_builds import SCOPES, TEMPORARY
 
     root = context.state / "index"
-    folder, made = build_in_use(root)
+    folder, inputs = build_in_use(root)
     if folder is None:
         left = root.is_dir() and any(entry.name != TEMPORARY for entry in root.iterdir())
         return {
@@ -362,7 +362,7 @@ def _examine_index(context: DoctorContext) -> dict[str, str]:
             if left
             else "there is none yet; Memex indexes the notes at the first start"
         }
-    if not made:
+    if inputs is None:
         return {"index": f"the build {folder.name} does not record its encoder and settings"}
     index_settings = context.settings.index
     uri = f"{index_settings.uri.rstrip('/')}/{folder.name}" if index_settings.uri else str(folder)

@@ -9,7 +9,7 @@ import pytest
 
 from index.encoders.embedder import Embedder, EmbedSettings
 from syncd.indexes import index_builds
-from syncd.indexes.build_inputs import current_folder
+from syncd.indexes.build_inputs import build_in_use
 from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
@@ -147,7 +147,7 @@ def test_a_switch_that_the_disk_refuses_leaves_the_build_in_use_and_is_repeated(
     assert count_documents(encoder) == embedded > 0
     assert builds.live.folder != old
     assert all(builds.scopes[scope].index is index for scope, index in builds.live.indexes.items())
-    assert current_folder(old.parent) == builds.live.folder
+    assert build_in_use(old.parent)[0] == builds.live.folder
     assert not builds.is_outdated()
 
 
