@@ -39,7 +39,8 @@ def matches(value: Any, wanted: Any) -> bool:
         if len(wanted) == 1 and isinstance(part, str) and not isinstance(value, Mapping):
             return _contains(value, fold(part))
         return isinstance(value, Mapping) and all(
-            any(matches(inner, expected) for inner in _values_of(value, key)) for key, expected in wanted.items()
+            any(matches(inner, expected) for name, inner in value.items() if _is_same(name, key))
+            for key, expected in wanted.items()
         )
     if isinstance(wanted, list):
         return isinstance(value, list) and _has_items(value, wanted)
@@ -92,11 +93,6 @@ def _comparable(value: Any) -> tuple[str, Any]:
     if isinstance(value, str):
         return ("ascii", value) if value.isascii() else ("text", unicodedata.normalize("NFC", value))
     return ("constant" if isinstance(value, bool) else "value", value)  # to Python, true is 1
-
-
-def _values_of(value: Mapping[str, Any], key: str) -> list[Any]:
-    """Return the values of a key, which may be there in several forms."""
-    return [inner for name, inner in value.items() if _is_same(name, key)]
 
 
 def _is_same_property(name: str, key: str) -> bool:
