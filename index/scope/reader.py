@@ -17,17 +17,7 @@ from index.catalog.recent_documents import list_following, list_recent
 from index.document_ids import path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import model_name
-from index.model import (
-    Answer,
-    Filter,
-    Observation,
-    ObservationAnswer,
-    ObservationMode,
-    Query,
-    Record,
-    SimilarDocument,
-    given_name,
-)
+from index.model import Answer, Filter, ObservationAnswer, ObservationMode, Query, Record, SimilarDocument, given_name
 from index.names import fold
 from index.observations.observation_search import SearchPlace, find
 from index.observations.observation_store import Observations
@@ -94,14 +84,6 @@ class Reader:
         """Return the document of `workspace` with this id; without a workspace, the one with the shortest path of all."""
         return self.catalog.get(id, workspace)
 
-    def find_capture(
-        self, workspace: str, content_hash: str, collection: str | None = None, *, notes_of: str | None = None
-    ) -> Record | None:
-        """Return the document of `workspace`, or of one of its collections, with exactly this content.
-
-        `notes_of`: only a note of this namespace."""
-        return self.catalog.find_capture(workspace, content_hash, collection, notes_of=notes_of)
-
     def record_at(self, path: str) -> Record | None:
         """Return the document at `path`."""
         return self.catalog.record_at(path)
@@ -118,10 +100,6 @@ class Reader:
         """Return the paths of all documents with this title, in any letter case."""
         wanted = fold(title)
         return [path for path, known in self.catalog.rows("select path, title from documents") if fold(known) == wanted]
-
-    def records_of_file(self, path: str) -> list[Record]:
-        """Return the documents whose stored file is at `path`."""
-        return self.catalog.records_of_file(path)
 
     def notes_with_stems(self, stems: Collection[str]) -> list[tuple[str, str, str]]:
         """Return path, name and type of the notes named as one of `stems`, alone or followed by a blank and more text.
@@ -175,17 +153,9 @@ class Reader:
         `path`: only the document there."""
         return list_recent(self.catalog, restriction, limit, cursor, path=path)
 
-    def vocabulary(self, workspace: str, limit: int, namespace: str | None = None) -> list[tuple[str, int]]:
-        """Return the most frequent tags of `workspace`, or of one namespace, with the number of documents of each."""
-        return self.catalog.vocabulary(workspace, limit, namespace)
-
     def tags(self) -> list[str]:
         """Return all tags of documents, each spelling once."""
         return [tag for (tag,) in self.catalog.rows("select distinct tag from tag_uses order by tag")]
-
-    def observations(self, paths: Collection[str]) -> dict[str, tuple[Observation, ...]]:
-        """Return the observations of the nodes at these paths, in order of their ordinals."""
-        return self.catalog.observations(paths)
 
     def passages(self, record: Record) -> list[str]:
         """Return the chunks of a document, in order, each exactly as it was cut."""

@@ -99,7 +99,7 @@ def _properties(request: Mapping[str, Any], *, id: str, created_at: int) -> dict
 def _find_same(inbox: Inbox, job: Job, digest: str) -> Record | None:
     """Return the note that already has this text, according to its file."""
     namespace, collection = job.given["namespace"], job.given["collection"]
-    record = inbox.captures.index.find_capture(job.workspace, digest, collection, notes_of=namespace)
+    record = inbox.captures.index.catalog.find_capture(job.workspace, digest, collection, notes_of=namespace)
     return record if record and read_same_content(inbox, record, now=inbox.now()) else None
 
 

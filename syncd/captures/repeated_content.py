@@ -34,7 +34,7 @@ def renew_same_content(
 
     A note that its owner has marked for promotion, or is editing, stays unchanged."""
     with hold_commits(inbox.captures) as index:
-        record = index.find_capture(workspace, content_hash, collection, notes_of=namespace)
+        record = index.catalog.find_capture(workspace, content_hash, collection, notes_of=namespace)
         same = read_same_content(inbox, record, now=now) if record else None
         if record is None or same is None:
             return None

@@ -65,7 +65,7 @@ class FactReader:
     def _weigh(self, records: Sequence[Record]) -> list[_ReadNote]:
         index = self._captures.index
         texts = index.texts_of([path_id(record.path) for record in records if record.type != ENTITY])
-        observations = index.observations([record.path for record in records if record.type == ENTITY])
+        observations = index.catalog.observations([record.path for record in records if record.type == ENTITY])
         notes = []
         for record in records:
             if record.type == ENTITY:

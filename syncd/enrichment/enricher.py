@@ -268,9 +268,9 @@ class Enricher:
         if known and (known.generations == generations or now < known.fresh_until):
             return known.tags
         begun = time.thread_time()
-        tags = Counter(dict(index.vocabulary(scope.workspace, self._settings.vocabulary, scope.namespace)))
+        tags = Counter(dict(index.catalog.vocabulary(scope.workspace, self._settings.vocabulary, scope.namespace)))
         if vault:
-            tags.update(dict(vault.vocabulary("", self._settings.vocabulary)))
+            tags.update(dict(vault.catalog.vocabulary("", self._settings.vocabulary)))
         took = time.thread_time() - begun  # CPU time, not clock time: on a busy machine a vocabulary is not larger
         self._vocabularies[scope] = _Vocabulary(tags, generations, now + (took * FRESH if took >= LARGE_S else 0.0))
         return tags

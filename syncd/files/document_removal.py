@@ -37,7 +37,7 @@ def stored_file_removals(inbox: Inbox, note: str, raw: bytes) -> list[DeletedSto
         path is None
         or document.source == SOURCE
         or path.split("/")[-2] != FILES  # Memex stores files only there, so a person put it there
-        or {record.path for record in inbox.captures.index.records_of_file(path)} - {note}
+        or {record.path for record in inbox.captures.index.catalog.records_of_file(path)} - {note}
     ):
         return []
     try:

@@ -132,7 +132,7 @@ class InboxFileScanner:
 
     def _find_document(self, path: str, file_digest: FileDigest) -> str | None:
         """Return the id of the document that holds the text of these bytes; another machine may have made it."""
-        for record in self._captures.index.records_of_file(path):
+        for record in self._captures.index.catalog.records_of_file(path):
             with suppress(NotFound):
                 raw, _ = self._vault.read(record.path)
                 if digest_of(raw) == file_digest.digest:

@@ -76,7 +76,7 @@ class InboxFiles:
                 return id
 
     def _make_document(self, order: FileOrder, folder: str, path: str, copy: Path, file_digest: FileDigest) -> str:
-        if records := self._inbox.captures.index.records_of_file(path):
+        if records := self._inbox.captures.index.catalog.records_of_file(path):
             return self._revise(records[0], path, order, copy, file_digest)
         if moved := self._find_moved(path, order.workspace, file_digest.digest):
             return moved.id

@@ -169,7 +169,7 @@ class UploadedFiles:
         A file with equal bytes that a person put there stays theirs: deleting this document would delete it."""
         if self._handled.document_of(path, file_digest.digest) != order.planned:
             return False
-        if self._inbox.captures.index.records_of_file(path):
+        if self._inbox.captures.index.catalog.records_of_file(path):
             return False
         with suppress(MemexError):  # a file that can't be read is not a leftover of this job
             stat = self._inbox.vault.stat(path)

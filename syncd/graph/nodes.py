@@ -105,7 +105,7 @@ class Nodes:
                 vertices.setdefault(vertex.path, vertex)
             else:
                 missing[name] = None
-        facts = self._index.observations(list(vertices))
+        facts = self._index.catalog.observations(list(vertices))
         nodes = [(vertex, facts[path]) for path, vertex in vertices.items()]
         return OpenedNodes(nodes, graph.edges([vertex.name for vertex in vertices.values()]), list(missing))
 
@@ -335,7 +335,7 @@ class Nodes:
             refuse_unread_edit(self._inbox, parse_note(self._inbox, decode(raw), record), record, whole=True)
 
     def _observation_texts(self, vertices: Sequence[Vertex]) -> dict[str, list[str]]:
-        observations = self._index.observations([vertex.path for vertex in vertices])
+        observations = self._index.catalog.observations([vertex.path for vertex in vertices])
         return {path: [fact.content for fact in facts] for path, facts in observations.items()}
 
     def _add_degraded(self, answer: ObservationAnswer) -> ObservationAnswer:

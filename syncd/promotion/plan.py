@@ -293,8 +293,8 @@ def find_stored_file(
     snapshot: VaultSnapshot, document: Document, folder: str, reserved: Mapping[str, str]
 ) -> StoredFile | None:
     """Return the file that moves with the note of its text, unless another note holds its text too."""
-    old = document.file
-    if old is None or {record.path for record in snapshot.captures.index.records_of_file(old)} - {document.path}:
+    old, catalog = document.file, snapshot.captures.index.catalog
+    if old is None or {record.path for record in catalog.records_of_file(old)} - {document.path}:
         return None
     try:
         digest = snapshot.vault.digest_file(old).digest

@@ -177,7 +177,7 @@ class Archive:
         old = document.file
         if old is None or self._snapshot.vault.stat(old) is None:
             return {}
-        if {record.path for record in self._snapshot.captures.index.records_of_file(old)} - {document.path}:
+        if {record.path for record in self._snapshot.captures.index.catalog.records_of_file(old)} - {document.path}:
             return {}
         return {old: self._free_path(archive_path(old, self._snapshot.inbox))}
 

@@ -235,7 +235,7 @@ def _edit_of(record: Record) -> Edit:
 
 
 def _node_digests(record: Record, index: Index) -> str:
-    facts = index.observations([record.path]).get(record.path, ())
+    facts = index.catalog.observations([record.path]).get(record.path, ())
     return " ".join(map(_short_digest, [record.summary or "", *(fact.content for fact in facts)]))
 
 

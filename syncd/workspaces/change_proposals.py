@@ -76,5 +76,5 @@ def _compose_proposal(note: SharedNote, request: ChangeRequest, reason: str) -> 
 
 def _find_same(inbox: Inbox, workspace: str, body: str) -> tuple[Record, bool] | None:
     """Return the waiting capture with this text, which names the note, its version, the reason and the change."""
-    record = inbox.captures.index.find_capture(workspace, sha256(body.encode()))
+    record = inbox.captures.index.catalog.find_capture(workspace, sha256(body.encode()))
     return (record, False) if record is not None and record.type == CHANGE else None

@@ -331,7 +331,7 @@ class Workspace:
 
     def _find_by_file(self, file: str) -> Record | None:
         """Return the document of a file at the path where a person put it, under its original name."""
-        records = (record for record in self._index.records_of_file(file) if self._sees(record))
+        records = (record for record in self._index.catalog.records_of_file(file) if self._sees(record))
         return next((record for record in records if record.path.rpartition("/")[0] != file.rpartition("/")[0]), None)
 
     def addresses(self, records: Iterable[Record]) -> dict[str, str]:
@@ -370,7 +370,7 @@ class Workspace:
 
     def tags(self, limit: int) -> list[str]:
         """Return the most used tags, most used first."""
-        return [tag for tag, _ in self._index.vocabulary(self.name, limit, self.namespace)]
+        return [tag for tag, _ in self._index.catalog.vocabulary(self.name, limit, self.namespace)]
 
     @property
     def root(self) -> str:

@@ -8,8 +8,8 @@ from itertools import pairwise
 
 import pytest
 
+from index.catalog.catalog import Catalog
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from index.scope.reader import Reader
 from syncd.enrichment import enricher as enriching
 from syncd.enrichment.backfill import most_used_tags
 from syncd.settings.settings import EnrichSettings
@@ -102,8 +102,8 @@ def test_the_same_content_is_the_same_note_and_keeps_its_hash(world):
 
 
 def test_tags_in_use_are_preferred_in_their_workspace_only(world, monkeypatch):
-    read = Reader.vocabulary  # slowly, as on a busy machine: the tags of the capture before count all the same
-    monkeypatch.setattr(Reader, "vocabulary", lambda *given: (time.sleep(0.1), read(*given))[1])
+    read = Catalog.vocabulary  # slowly, as on a busy machine: the tags of the capture before count all the same
+    monkeypatch.setattr(Catalog, "vocabulary", lambda *given: (time.sleep(0.1), read(*given))[1])
     world.app.agent_access.create_workspace("other")
     world.write("Notes/mine.md", "---\ntags: [thermals]\n---\nx")
     world.run()
