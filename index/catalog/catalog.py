@@ -95,19 +95,10 @@ class Catalog(Database):
         )
 
     def recent(
-        self,
-        *,
-        workspace: str | None,
-        limit: int,
-        before: int | None = None,
-        namespace: str | None = None,
+        self, *, workspace: str | None, limit: int, before: int | None = None, namespace: str | None = None
     ) -> list[Record]:
         """Return the newest documents by creation time, older than `before`; documents of one time are ordered by path."""
-        conditions = {
-            "workspace = ?": workspace,
-            "created_at < ?": before,
-            "namespace = ?": namespace,
-        }
+        conditions = {"workspace = ?": workspace, "created_at < ?": before, "namespace = ?": namespace}
         asked = {condition: value for condition, value in conditions.items() if value is not None}
         condition = f"where {' and '.join(asked)}" if asked else ""
         query = f"{RECORDS} {condition} order by created_at desc, path limit ?"
