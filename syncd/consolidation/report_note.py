@@ -11,7 +11,7 @@ from typing import Final
 
 from index.graph.vertex import Edge
 from index.names import base_name, pluralize
-from syncd.graph.diagrams import Card, NoteGroup, Picture, draw_boards, draw_mermaid
+from syncd.graph.diagrams import Card, Picture, draw_boards, draw_mermaid
 from syncd.notes.checkboxes import format_checkbox
 from syncd.notes.quoted_text import LONGEST, link_to, quote_block, quote_inline
 from syncd.notes.secret_patterns import redact
@@ -96,7 +96,7 @@ def compose_report(
 def draw_clusters(reports: Sequence[WorkspaceReport]) -> str | None:
     """Draw the canvas of clusters; None if there are none."""
     clusters = [
-        NoteGroup(redact(f"{report.workspace}: {label}" if len(reports) > 1 else label), paths[:CARDS])
+        (redact(f"{report.workspace}: {label}" if len(reports) > 1 else label), paths[:CARDS])
         for report in reports
         for label, paths in report.clusters[:CLUSTERS]
     ]

@@ -58,14 +58,6 @@ class Picture:
         return [arrow for arrow in self.arrows if arrow.source in names and arrow.target in names]
 
 
-@dataclass(frozen=True, slots=True)
-class NoteGroup:
-    """Holds the paths of notes that belong together, under a label."""
-
-    label: str
-    paths: tuple[str, ...]
-
-
 # Mermaid
 
 
@@ -154,20 +146,21 @@ def draw_canvas(picture: Picture) -> str:
     return "{\n" + ",\n".join((_format_list("nodes", nodes), _format_list("edges", arrows))) + "\n}\n"
 
 
-def draw_boards(groups: Sequence[NoteGroup]) -> str:
-    """Draw a JSON Canvas with a card for each note of each group; groups are below each other and roughly square."""
+def draw_boards(groups: Sequence[tuple[str, Sequence[str]]]) -> str:
+    """Draw a JSON Canvas with a card for each note of each group, given by its label and the notes' paths.
+
+    Groups are below each other and roughly square."""
     frames, cards, top = [], [], 0
-    for number, group in enumerate(groups):
+    for number, (label, paths) in enumerate(groups):
         places: list[tuple[int, int]] = []
-        across = max(1, round((len(group.paths) * HEIGHT / WIDTH) ** 0.5))
-        for at, path in enumerate(group.paths):
+        across = max(1, round((len(paths) * HEIGHT / WIDTH) ** 0.5))
+        for at, path in enumerate(paths):
             x, y = at % across * (WIDTH + DOWN), top + at // across * (HEIGHT + DOWN)
             places.append((x, y))
             node = {"id": _stable_id("card", number, path), "type": "file", "file": unicodedata.normalize("NFC", path)}
             cards.append(node | {"x": x, "y": y, "width": WIDTH, "height": HEIGHT})
         frames.append(
-            _draw_frame(group.label, places)
-            | {"id": _stable_id("board", number, group.label), "color": COLOURS[number % 5]}
+            _draw_frame(label, places) | {"id": _stable_id("board", number, label), "color": COLOURS[number % 5]}
         )
         top = places[-1][1] + HEIGHT + 2 * MARGIN + BANNER + DOWN
     return "{\n" + ",\n".join((_format_list("nodes", [*frames, *cards]), _format_list("edges", []))) + "\n}\n"
