@@ -219,11 +219,7 @@ class Graph:
             first, second = self.get(a), self.get(b)
             if first is None or second is None:
                 return []
-            near, far = (
-                (first, second)
-                if len(self._neighbours(first.path)) <= len(self._neighbours(second.path))
-                else (second, first)
-            )
+            near, far = sorted((first, second), key=lambda node: len(self._neighbours(node.path)))
             edges = {edge for path, edge in self._edges_by_neighbour(near.path) if path == far.path}
         return sorted(edges)
 
