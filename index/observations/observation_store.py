@@ -54,11 +54,6 @@ class Observations:
         """Return the store, if there is one."""
         return (self._store,) if self._store else ()
 
-    @property
-    def may_lack_rows(self) -> bool:
-        """Return whether rows may be missing."""
-        return any(store.may_lack_rows for store in self.open_stores)
-
     def replace(self, documents: Mapping[str, Collection[Row]], *, buffered: bool = False) -> None:
         """Replace the rows of these documents, as `ChunkStore.replace` does; without rows a document has no observations."""
         if self._store is None:

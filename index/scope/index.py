@@ -305,7 +305,7 @@ class Index(Reader):
         """Reconcile the stores after a crash, an undone capture or a repair: restore or remove what only one of them contains."""
         differ = self._compare_stores()
         unsettled = self.catalog.take_unsettled()
-        healed = self._store.may_lack_rows or self._observations.may_lack_rows
+        healed = any(store.may_lack_rows for store in self._stores)
         if healed or differ:
             self.catalog.forget(None if healed else differ)
         self.mending = bool(healed or differ or unsettled or self.catalog.fresh)
