@@ -18,6 +18,7 @@ from index.model import Filter
 from index.query import tag_key
 
 MOST: Final = 1_000  # most matches of one search by vector or by words
+EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")  # fields of a filter that a row must equal
 _BIGGEST = 2**63 - 1
 
 
@@ -108,14 +109,7 @@ class RowFilter:
 
 def to_row_filter(restriction: Filter) -> RowFilter:
     """Convert `restriction`. Raises InvalidArgument for a lone surrogate in it."""
-    fields = {
-        "workspace": restriction.workspace,
-        "namespace": restriction.namespace,
-        "collection": restriction.collection,
-        "type": restriction.type,
-        "source": restriction.source,
-    }
-    equal = {name: value for name, value in fields.items() if value is not None}
+    equal = {name: value for name in EQUAL if (value := getattr(restriction, name)) is not None}
     tags, any_tags = _tag_keys(restriction.tags), _tag_keys(restriction.any_tags)
     check_encodable("the filter", *equal.values(), *sorted(tags or ()), *sorted(any_tags or ()))
     since, until = (None if time is None else _clamp(time) for time in (restriction.since, restriction.until))

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from index.errors import ResourceExhausted
 from index.model import Filter
-from index.storage.chunk_rows import Match, Row, to_row_filter
+from index.storage.chunk_rows import EQUAL, Match, Row, to_row_filter
 from index.storage.resident_words import Split, TagColumns, WordIndex
 
-EQUAL: Final = ("workspace", "namespace", "collection", "type", "source")
 # The integer for a vector's largest component. Those of 16 bits are finer than what is stored.
 LARGEST: Final = {np.dtype(kind): np.float32(np.iinfo(kind).max) for kind in (np.int8, np.int16)}
 SMALLEST: Final = np.float32(2**-24)  # the smallest component above 0 that is stored
