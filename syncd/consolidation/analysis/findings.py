@@ -52,7 +52,6 @@ class Finding:
 class Group:
     """Holds captures about one topic, with a short label."""
 
-    number: int  # from 1, the largest first
     ids: tuple[str, ...]
     label: str | None
 

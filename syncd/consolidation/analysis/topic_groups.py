@@ -42,7 +42,6 @@ def find_groups(
             holders[key].append(n)
     return [
         Group(
-            number,
             tuple(captures[n].id for n in group),
             choose_label(
                 [terms[n] for n in group],
@@ -53,5 +52,5 @@ def find_groups(
                 reader=reader,
             ),
         )
-        for number, group in enumerate(shown, 1)
+        for group in shown
     ], len(clusters)
