@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from index.text.tags import fold_accents
 
+STEM: Final = 6  # first characters of a word, with which most of its forms begin
 RUN: Final = 3  # words of a run
 SAMPLED: Final = 24  # least number of sampled runs of a text, if it has so many
 EVERY: Final = 8  # one of so many runs is sampled
@@ -44,27 +45,22 @@ class Sketch:
     runs: Runs  # hashes of the sampled runs, sorted, without repeats
 
 
-def word_start(word: str) -> str:
-    """Return the first six characters of a word, with which most of its forms begin."""
-    return word[:6] if len(word) > 6 else word
-
-
 def word_stems(text: str) -> list[str]:
     """List the stems of a text's words, in order; for scripts without spaces, all pairs of neighbouring characters."""
     stems = []
     for word in _WORD.findall(fold_accents(text)):
         if word.isascii() or not _WIDE.search(word):
-            stems.append(word_start(word))
+            stems.append(word[:STEM])
             continue
         at = 0
         for wide in _WIDE.finditer(word):
             if wide.start() > at:
-                stems.append(word_start(word[at : wide.start()]))
+                stems.append(word[at : wide.start()][:STEM])
             run = wide[0]
             stems += [run[n : n + 2] for n in range(max(1, len(run) - 1))]
             at = wide.end()
         if at < len(word):
-            stems.append(word_start(word[at:]))
+            stems.append(word[at:][:STEM])
     return stems
 
 
