@@ -23,14 +23,8 @@ def keep_measurement(
         for entry in _read(state)
         if {_key(entry["present"]), _key(entry["changed"])} != {_key(present), _key(changed)}
     ]
-    entry = {
-        "at": at,
-        "present": dict(present),
-        "changed": dict(changed),
-        "verdict": result["verdict"],
-        "search": result["search"],
-        "meaning": result["meaning"],
-    }
+    entry = {"at": at, "present": dict(present), "changed": dict(changed)}
+    entry |= {name: result[name] for name in ("verdict", "search", "meaning")}
     write_private(state / FILE, json.dumps([*kept, entry][-MOST:]))
 
 
