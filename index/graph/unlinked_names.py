@@ -183,11 +183,7 @@ class Names:
         self._owners = _collect_patterns(names, self._words, self._machine, ordinary)
         self._machine.link_states()
 
-    def count_mentions(self, text: str) -> Counter[int]:
-        """Count how often `text` names each of them, by number."""
-        return Counter(self.find_mentions(text, -1))
-
-    def find_mentions(self, content: str, node: int) -> Iterator[int]:
+    def find_mentions(self, content: str, node: int = -1) -> Iterator[int]:
         """Yield the number of each name in `content` except `node`, one for each time."""
         text = unicodedata.normalize("NFC", content)
         if "[[" in text:

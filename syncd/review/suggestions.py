@@ -177,7 +177,7 @@ def suggest(
     weights = {note.record.path: _weight(note) for note in similar if note.record.path in linkable}
     near = sorted(weights, key=lambda path: (-weights[path], path))[:NEAREST]
     whole = sum(weights[path] for path in near)
-    named = [(known.linkable[n], count) for n, count in known.names.count_mentions(subject.text).items()]
+    named = [(known.linkable[n], count) for n, count in Counter(known.names.find_mentions(subject.text)).items()]
     return Suggestions(
         folders=_suggest_folders(subject, known, {path: weights[path] / whole for path in near} if whole else {}),
         tags=_suggest_tags(
