@@ -31,10 +31,6 @@ class FileSummary:
     mistakes: list[Mistake] = field(default_factory=list)
     wrong: int = 0
 
-    def has_entity(self, name: str) -> bool:
-        """Return whether an entity of the file has this name."""
-        return _digest(name_key(name)) in self.names
-
 
 def summarize_file(source: IO[bytes]) -> FileSummary:
     """Summarize the file, and collect every mistake in it."""
@@ -104,7 +100,7 @@ def _find_missing_ends(source: IO[bytes], summary: FileSummary, ask: Ask, worksp
     """Yield the ends of relations that are neither an entity of the file nor an existing node."""
     edges = (edge for _, edge, _ in _read_records(source) if isinstance(edge, Edge))
     strange = dict.fromkeys(
-        name for edge in edges for name in (edge.source, edge.target) if not summary.has_entity(name)
+        name for edge in edges for name in (edge.source, edge.target) if _digest(name_key(name)) not in summary.names
     )
     names = list(strange)
     for first in range(0, len(names), MANY):
