@@ -92,10 +92,6 @@ class GroupRows:
         """Compute the signs of the vectors again, about their mean."""
         self.vectors.centre_signs(np.flatnonzero(self.live))
 
-    def owners(self) -> NDArray[np.int32]:
-        """Return the number of each row's document."""
-        return self.numbers[0, : len(self.live)][self.live]
-
     def add_vectors(self, totals: NDArray[np.float32], rows: NDArray[np.int64]) -> None:
         """Add each vector, of unit length, to the row of `totals` that `rows` names for its document; below 0, to none."""
         there = np.flatnonzero(self.live)
@@ -177,7 +173,9 @@ class ObservationVectors:
         It names a workspace, and perhaps a perspective and documents."""
         ids, documents = self._documents.ids, restriction.documents
         groups = [self.groups[name] for name in self._names(replace(restriction, documents=None))]
-        owners = np.unique(np.concatenate([np.empty(0, np.int32), *(group.owners() for group in groups)]))
+        owners = np.unique(
+            np.concatenate([np.empty(0, np.int32), *(group.numbers[0, np.flatnonzero(group.live)] for group in groups)])
+        )
         wanted = [number for number in owners.tolist() if documents is None or ids[number] in documents]
         rows = np.full(int(owners.max(initial=-1)) + 1, -1, np.int64)
         rows[wanted] = np.arange(len(wanted))
