@@ -35,11 +35,6 @@ class PerspectiveRow:
     embedded: str  # the text that is embedded
     digest: str  # of the embedded text
 
-    @property
-    def is_first(self) -> bool:
-        """Return whether it is the row that indexes the observation's words."""
-        return self.ord % PLACES == 0
-
 
 @dataclass(frozen=True, slots=True)
 class FoundObservation:
@@ -73,8 +68,9 @@ def facet_rows(
         return
     key = path_id(document.path)
     for facet, vector in zip(facets, vectors, strict=True):
-        lead = f"{document.node.name}\n" if facet.is_first else ""
-        content = document.node.observations[facet.ord // PLACES].content if facet.is_first else ""
+        place, perspective = divmod(facet.ord, PLACES)  # the row of the first perspective indexes the words
+        lead = "" if perspective else f"{document.node.name}\n"
+        content = "" if perspective else document.node.observations[place].content
         yield Row(
             chunk_id=f"{key}-{facet.ord}",
             doc_id=key,
