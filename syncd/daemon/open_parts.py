@@ -111,7 +111,7 @@ def open_parts(
     keys = ApiKeys(ledger, static=environment_keys)
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _make_embedder(settings, start=not later)))
-    repo = stack.enter_context(closing(Repository(settings.vault.path)))
+    repo = Repository(settings.vault.path)
     perspectives, shares = Perspectives(ledger), _open_shares(settings, ledger)
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))

@@ -52,10 +52,3 @@ class GitCommand(git.Git):
             return run(command, environ, stdin=stdin, limit_s=limit_s, out=out)
         except (FileNotFoundError, PermissionError) as error:
             raise git.exc.GitCommandNotFound(list(command), error) from None
-
-
-class GitRepo(git.Repo):
-    """Represents a repository whose commands are `GitCommand`s."""
-
-    git: GitCommand
-    GitCommandWrapperType = GitCommand

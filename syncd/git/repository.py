@@ -10,9 +10,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-import threading
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -33,7 +32,7 @@ from syncd.git.repository_state import REWRITTEN, RepositoryState, advice, with_
 from syncd.git.stale_locks import is_stale
 
 if TYPE_CHECKING:
-    from syncd.git.command import GitCommand, GitRepo
+    from syncd.git.command import GitCommand
 
 _MIDST: Mapping[str, str] = {  # file that exists during an operation → the operation
     "rebase-merge": "rebase",
@@ -115,8 +114,6 @@ class Repository:
 
     def __init__(self, vault: Path) -> None:
         self.vault = os.path.abspath(vault)  # noqa: PTH100 - Path.absolute() keeps ".."
-        self._repo: GitRepo | None = None
-        self._opening = threading.Lock()
         # Answers of Git, each with the fingerprint of the files that it depends on.
         self._marks: tuple[object, GitPosition] = (None, GitPosition())
         self._branch: tuple[object, str | None] = (None, None)
@@ -149,7 +146,7 @@ class Repository:
             return RepositoryState("no-git")
         folder = self._find_git_folder()
         if folder is None:
-            if self._is_bare():
+            if _is_whole(Path(self.vault)):
                 return RepositoryState("bare")
             return RepositoryState("no-repo", top=str(find_repository_around(Path(self.vault)) or ""))
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
@@ -169,8 +166,7 @@ class Repository:
             return "dubious"
         if self.query("rev-parse", "--is-bare-repository") == "true":
             return "no-files"
-        whole = all((find_common_folder(folder) / name).exists() for name in ("HEAD", "objects", "refs"))
-        return "broken" if whole else "unmade"
+        return "broken" if _is_whole(find_common_folder(folder)) else "unmade"
 
     def _ask_work_tree(self, folder: Path) -> GitResult:
         """Ask Git for the work tree; a success holds until the configuration of the repository changes."""
@@ -312,7 +308,7 @@ class Repository:
         """Run a command that may change something, however long it takes: an interrupted write leaves locks.
 
         Its output goes to `out`, if given."""
-        return self._execute(self._repo_command, command, *options, stdin=stdin, env=env, out=out)
+        return self._run_in_repository(command, *options, stdin=stdin, env=env, out=out)
 
     def read_blob(self, name: str) -> bytes | None:
         """Return the content of the blob with this hex name; None when there is none."""
@@ -329,7 +325,7 @@ class Repository:
         """Return the folder of Git's hooks. Raises Conflict when there is no repository that Git can read."""
         # Without our own options, which disable the person's hooks.
         words = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
-        result = self._execute(lambda: self._new_command(()), *words, limit_s=_PATIENCE_S)
+        result = self._execute(self._make_command(()), *words, limit_s=_PATIENCE_S)
         if result.status:
             state = self.read_state()
             raise Conflict(
@@ -359,7 +355,7 @@ class Repository:
         """Make the vault a work tree; do nothing if it is one."""
         if self.local_state() != "no-repo":
             return
-        result = self._execute(self._new_command, "init", "--quiet")
+        result = self._execute(self._make_command(), "init", "--quiet")
         if result.status:
             raise Unavailable(f"git init failed: {_error_text(result.err)}", retryable=False)
 
@@ -377,17 +373,8 @@ class Repository:
         self._run_checked("commit", *options, stdin=message.encode(), env=self.identity())
         return self.head()
 
-    def close(self) -> None:
-        """End the processes that GitPython keeps for queries."""
-        if self._repo is not None:
-            self._repo.close()
-            self._repo = None
-
     def _find_git_folder(self) -> Path | None:
         return find_git_folder(Path(self.vault))
-
-    def _is_bare(self) -> bool:
-        return all(Path(self.vault, name).exists() for name in ("HEAD", "objects", "refs"))
 
     def _run_checked(self, command: str, *options: str, **how: Any) -> GitResult:
         result = self.run(command, *options, **how)
@@ -397,11 +384,18 @@ class Repository:
 
     def _ask(self, command: str, *options: str, stdin: bytes = b"") -> GitResult:
         """Run a query, which changes nothing and may therefore be interrupted."""
-        return self._execute(self._repo_command, command, *options, stdin=stdin, limit_s=_PATIENCE_S)
+        return self._run_in_repository(command, *options, stdin=stdin, limit_s=_PATIENCE_S)
 
+    def _run_in_repository(self, *words: str, **how: Any) -> GitResult:
+        """Run a command in the vault's own repository; without one it fails, so that no repository around it answers."""
+        folder = self._find_git_folder()
+        if not _is_whole(Path(self.vault) if folder is None else find_common_folder(folder)):
+            return GitResult(_NOT_FOUND, b"", "there is no repository")
+        return self._execute(self._make_command(), *words, **how)
+
+    @staticmethod
     def _execute(
-        self,
-        open_command: Callable[[], GitCommand],
+        git: GitCommand,
         command: str,
         *options: str,
         stdin: bytes = b"",
@@ -409,9 +403,9 @@ class Repository:
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
     ) -> GitResult:
-        """Run a command of Git through GitPython; `open_command` returns the object to call it on."""
+        """Run a command of Git through GitPython."""
         try:
-            ended: ProcessResult = getattr(open_command(), command.replace("-", "_"))(
+            ended: ProcessResult = getattr(git, command.replace("-", "_"))(
                 *options, istream=stdin, env=env, output_stream=out, kill_after_timeout=limit_s
             )
         except _import_commands().git.exc.GitError as failure:
@@ -420,21 +414,9 @@ class Repository:
             ended.code, ended.out, f"no answer within {limit_s:g} s" if ended.late else ended.said.removesuffix("\n")
         )
 
-    def _repo_command(self) -> GitCommand:
-        with self._opening:  # called from the pipeline, the thread that follows Git and the owner's commands
-            if self._repo is None:
-                repo = _import_commands().GitRepo(self.vault, search_parent_directories=False, expand_vars=False)
-                self._configure(repo.git)
-                self._repo = repo
-            return self._repo.git
-
-    def _new_command(self, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
-        return self._configure(_import_commands().GitCommand(self.vault), options)
-
-    def _configure(self, command: GitCommand, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
+    def _make_command(self, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
+        command: GitCommand = _import_commands().GitCommand()
         command.set_persistent_git_options(C=self.vault, c=list(options))  # with -C a "$" in the path is not expanded
-        # `Repo` copies GIT_DIR and others from our environment.
-        command.update_environment(**dict.fromkeys(command.environment()))
         command.update_environment(**self._environ())
         return command
 
@@ -465,6 +447,11 @@ def _import_commands() -> ModuleType:
     from syncd.git import command  # noqa: PLC0415 - see above
 
     return command
+
+
+def _is_whole(folder: Path) -> bool:
+    """Return whether a Git folder has what Git takes one by."""
+    return all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
 
 
 def _error_text(complaint: str) -> str:

@@ -339,11 +339,8 @@ def put_under_git(vault: Path) -> None:
     from syncd.git.repository import Repository  # noqa: PLC0415 - it brings the Git library, which few setups need
 
     repo = Repository(vault)
-    try:
-        if repo.local_state() == "no-git":
-            raise Unavailable("Git is not installed: install it, or leave out --git", retryable=False)
-        if repo.local_state() == "no-repo":
-            repo.init()
-            repo.commit_all("Begin")
-    finally:
-        repo.close()
+    if repo.local_state() == "no-git":
+        raise Unavailable("Git is not installed: install it, or leave out --git", retryable=False)
+    if repo.local_state() == "no-repo":
+        repo.init()
+        repo.commit_all("Begin")

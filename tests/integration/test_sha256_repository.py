@@ -102,7 +102,6 @@ def test_what_git_brought_is_known_by_its_bytes(device):
     assert head_moves.is_from_git(repo, "new.md", b"from\nafar\n", written)
     assert head_moves.is_from_git(repo, "new.md", b"from\r\nafar\r\n", written)
     assert not head_moves.is_from_git(repo, "new.md", b"from here\n", written)
-    repo.close()
 
 
 def test_the_history_of_a_note_has_its_differences_and_what_git_holds_comes_back(world):

@@ -63,7 +63,6 @@ class Rig:
 
     def close(self) -> None:
         """End."""
-        self.repo.close()
         self.files.close()
         self.audit.close()
         self.ledger.close()

@@ -43,7 +43,6 @@ class SyncedDevice:
         )
 
     def close(self):
-        self.repo.close()
         self.notes.close()
         self.audit.close()
         self.ledger.close()

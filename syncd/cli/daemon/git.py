@@ -101,10 +101,8 @@ def hook_secret(rotate: bool, remove: bool) -> None:
 
 def _run_on_hooks(remote: Path | None, work: Callable[[Path, Sequence[str], Path], list[Hook]]) -> dict[str, Any]:
     state = _state_folder()
-    repo = _open_repository(remote)
-    folder = repo.hooks_folder()
+    folder = _open_repository(remote).hooks_folder()
     hooks = work(folder, HOOKS if remote is None else REMOTE_HOOKS, state)
-    repo.close()
     return {"folder": str(folder), "hooks": [asdict(hook) for hook in hooks]}
 
 

@@ -209,10 +209,7 @@ def _choose_git(chosen: Settings, wish: str | None, *, asks: bool) -> bool | Non
     if wish is not None or "git.commit" in chosen.origins:
         return wish == "commit" if wish is not None else None
     repo = Repository(chosen.vault.path)
-    try:
-        state = repo.read_state()
-    finally:
-        repo.close()
+    state = repo.read_state()
     if state.top:
         print_message(f"memex: {repo.advice(state)}")
     elif state.state == "no-repo":

@@ -172,14 +172,11 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     facts = (context.daemon or {}).get("git")
     amiss = facts.get("hooks_amiss") if isinstance(facts, dict) else None
     repo = Repository(context.vault)
-    try:
-        standing = repo.read_state()
-        advice = repo.advice(standing)
-        hooks = list[Finding]()
-        with suppress(Conflict):  # the state says why there is no folder of hooks
-            hooks += [_describe_hooks(repo.hooks_folder(), amiss)] if amiss else []
-    finally:
-        repo.close()
+    standing = repo.read_state()
+    advice = repo.advice(standing)
+    hooks = list[Finding]()
+    with suppress(Conflict):  # the state says why there is no folder of hooks
+        hooks += [_describe_hooks(repo.hooks_folder(), amiss)] if amiss else []
     yield from hooks
     failures = [] if standing.state in _EXPLAINED else list(_git_failures(context))
     yield from failures

@@ -56,8 +56,7 @@ def following(vault, heard, tmp_path):
     repo = Repository(vault)
     one = HeadFollower(repo, tmp_path, heard.hint, heard.list_all)
     one._position = repo.position()
-    yield one
-    repo.close()
+    return one
 
 
 def test_only_the_notes_that_the_diff_names_are_hinted(vault, following, heard):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import time
 
@@ -34,8 +33,7 @@ def vault(tmp_path):
 
 @pytest.fixture
 def repo(vault):
-    with contextlib.closing(Repository(vault)) as repo:
-        yield repo
+    return Repository(vault)
 
 
 def git(vault, *words):
@@ -83,7 +81,7 @@ def test_a_question_that_git_does_not_answer_is_asked_again(vault, repo):
 
 
 def test_a_vault_without_git_has_no_commits(tmp_path):
-    with contextlib.closing(Repository(tmp_path)) as repo:
-        recent = RecentCommits(repo, {"a.md": 0})
-        assert not recent.have("a.md", b"")
-        assert recent.are_current("a.md", 0)
+    repo = Repository(tmp_path)
+    recent = RecentCommits(repo, {"a.md": 0})
+    assert not recent.have("a.md", b"")
+    assert recent.are_current("a.md", 0)

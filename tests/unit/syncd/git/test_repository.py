@@ -29,9 +29,7 @@ def vault(tmp_path):
 
 @pytest.fixture
 def repo(vault):
-    repo = Repository(vault)
-    yield repo
-    repo.close()
+    return Repository(vault)
 
 
 @pytest.fixture
@@ -187,7 +185,6 @@ def test_a_linked_work_tree_is_a_vault_too(history, tmp_path):
     run(tmp_path / "linked", "commit", "-qm", "two")
     assert repo.head() == run(tmp_path / "linked", "rev-parse", "HEAD") != first
     assert repo.local_state() == "ok"
-    repo.close()
 
 
 def test_a_conflicted_merge_is_named_and_refuses_a_commit(history, repo):

@@ -88,7 +88,6 @@ def test_a_state_is_known_and_the_command_that_it_advises_ends_it(vault, make, s
     found = repo.read_state()
     assert (found.state, found.operation) == (state, operation)
     assert re.fullmatch(after, ended(repo, vault))
-    repo.close()
 
 
 @pytest.mark.parametrize(
@@ -112,7 +111,6 @@ def test_a_conflict_of_any_operation_is_known_and_ends_once_the_files_are_mended
     else:
         (vault / "n.md").write_text("both\n")
     assert ended(repo, vault) == "ahead"
-    repo.close()
 
 
 def test_patches_that_do_not_apply_are_an_operation_that_is_not_finished(vault):
@@ -134,7 +132,6 @@ def test_the_facts_are_the_state_and_then_the_advice(vault):
     assert facts == asdict(standing) | {"advice": repo.advice(standing)}
     assert (facts["state"], [*facts][-1]) == ("ahead", "advice")
     assert "push" in facts["advice"]
-    repo.close()
 
 
 def test_nothing_amiss_needs_no_advice_and_neither_does_a_vault_without_a_remote(vault):

@@ -247,7 +247,6 @@ def test_in_every_state_it_works_or_says_what_to_do_and_touches_nothing(tmp_path
             remote.sync()
         assert told.value.details["state"] == state
         assert (contents(root), repo.head()) == (before, head)
-    repo.close()
 
 
 def contents(root):

@@ -143,7 +143,6 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
             pass
         else:
             tree.whole()
-            tree.repo.close()
             return torn
         finally:
             monkeypatch.setattr(module, "finish_interrupted", real)
@@ -165,7 +164,6 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
                 assert {path: (tree.root / path).read_bytes() for path in edited} == edited
                 continue
         tree.whole(edited=edited)
-        tree.repo.close()
         shutil.rmtree(tree.root.parent)
     return torn
 

@@ -68,15 +68,10 @@ class TwoCommits:
 
 @pytest.fixture
 def made(tmp_path):
-    trees = []
-
     def make(before, after):
-        trees.append(TwoCommits(tmp_path, before, after))
-        return trees[-1]
+        return TwoCommits(tmp_path, before, after)
 
-    yield make
-    for tree in trees:
-        tree.repo.close()
+    return make
 
 
 ARCHIVE = {"Archive/x.md": "mine\n", "keep.md": "one\n"}
