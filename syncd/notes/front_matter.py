@@ -26,28 +26,11 @@ from syncd.notes.property_reader import (
 )
 
 __all__ = [
-    "MERGE_CONFLICT",
     "OWNED",
     "FrontmatterError",
-    "PropertyValue",
-    "comparable_key",
-    "compose",
-    "decode",
-    "edit",
-    "encode",
-    "format_list_item",
-    "has_merge_conflict",
-    "is_publishing",
     "is_reserved",
-    "is_unclosed",
     "read",
-    "read_properties",
-    "readable_properties",
-    "replace_body",
-    "replace_undecoded",
-    "split",
-    "verify",
-]
+]  # names of `property_reader` that callers import from here
 
 PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 
