@@ -60,10 +60,10 @@ def uploaded_note_name(raw_name: str) -> str:
     """Return the base name, without ".md", of an uploaded note."""
     name = last_name(raw_name)
     end = known_ending(name, _NOTES)
-    return _safe_name(name.removesuffix(end) if end else name, r"(?i)(?:\.md)+\Z") or "Note"
+    return _safe_name(name.removesuffix(end) if end else name, _ENDING) or "Note"
 
 
-def _safe_name(name: str, unfit: str) -> str:
+def _safe_name(name: str, unfit: str | re.Pattern[str]) -> str:
     """Return a base name that works everywhere: no secret, and no match of `unfit`."""
     # Masked before and after `file_name`, which removes ":" and "/": file names reach more places than a note's text.
     stem = redact(file_name(redact(name)))
@@ -126,10 +126,7 @@ def why_not_imported(path: str, size: int, *, known: Collection[str], most: int,
 
 def node_name(name: str) -> str:
     """Return the wanted base name of a node's file, without secrets or ".md"."""
-    stem = redact(file_name(redact(name)))
-    while stem != (plain := _ENDING.sub("", file_name(stem))):
-        stem = plain
-    return stem or NAMELESS
+    return _safe_name(name, _ENDING) or NAMELESS
 
 
 def free_name(title: str, created_at: int, taken: Callable[[str], bool]) -> str:

@@ -17,6 +17,7 @@ from index.names import fold, note_name
 from index.query import tag_key, tag_keys, tag_of
 from syncd.documents.capture_note import is_named_after_title
 from syncd.documents.collection_membership import plain_tags, tag_changes, tag_texts
+from syncd.documents.file_names import numbered_names
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, replace_body, split
 from syncd.notes.markdown_outline import is_open_ended
@@ -214,13 +215,11 @@ def name_of_capture(document: Document) -> str:
 
 def candidate_names(wanted: str, current: str) -> Iterator[str]:
     """Yield the base names to try in turn: the wanted one, the capture's own, then numbered ones."""
-    yield wanted
+    names = numbered_names(wanted, "")
+    yield next(names)
     if current != wanted:
         yield current
-    number = 2
-    while True:
-        yield f"{wanted} {number}"
-        number += 1
+    yield from names
 
 
 # The text
