@@ -129,7 +129,7 @@ class Health:
             ("names", lambda: name_warnings(opened.builds.indexes.values(), self._defects.twins)),
             ("deep_check", opened.check.facts),
             ("graph", lambda: graph_totals(captures.index.graph(name) for name in self._workspaces())),
-            ("removals_held", lambda: opened.sync.held_removals),
+            ("removals_held", lambda: len(opened.sync.held_paths)),
             ("keys", lambda: opened.keys.facts(now_ms())),
             ("audit", opened.audit.facts),
             ("flagged", lambda: list_flagged(captures.index.defects())),

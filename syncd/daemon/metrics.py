@@ -31,7 +31,7 @@ def collect_samples(
         Sample("memex_index_generation", "Grows with each indexed change.", state["generation"]),
         Sample("memex_defects", "Notes that need attention.", len({defect["path"] for defect in state["defects"]})),
         Sample("memex_degraded_parts", "Degraded parts.", len(state["degraded"])),
-        Sample("memex_removals_held", "Notes of a mass removal that stay in the index for now.", sync.held_removals),
+        Sample("memex_removals_held", "Notes of a mass removal that stay in the index for now.", len(sync.held_paths)),
     ]
     numbers += [
         Sample(f"memex_{what}", f"Indexed {what}.", state[scope][what], labels={"scope": scope})

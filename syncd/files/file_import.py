@@ -76,7 +76,7 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
 
 def _calm_check(sync: Sync) -> Callable[[], bool]:
     """Return a check that all known changes are indexed, because a file's note may arrive with the file."""
-    return lambda: sync.ready.is_set() and sync.progress is None and sync.pending_count == 0
+    return lambda: sync.ready.is_set() and sync.progress is None and not sync.pending_paths
 
 
 def _conversion_limits(kb: KbSettings) -> Limits:

@@ -95,12 +95,12 @@ class HandEdits:
             self._save(edit)
             return False
         if claimed not in (None, edit.id) and edit.id != own_id:
-            self._delete(path)  # now another note
+            self.discard(path)  # now another note
             return False
         is_same = visible_digest(document) == edit.was and document.version == edit.version
         # A promotion removes the version, so the same text may return with an earlier one, and then counts as edited.
         if document.version > edit.version or is_same:
-            self._delete(path)
+            self.discard(path)
             return False
         if not self._is_own_write(document):
             edit = replace(edit, edited_at=stat.mtime_ms)
@@ -124,7 +124,7 @@ class HandEdits:
         if busy and not (busy.endswith(".lock") and time.time() - stat.mtime_ns / 1e9 > LOCKED_S):
             return None
         if head_moves.is_from_git(self._repo, document.path, raw, stat.mtime_ns // 1_000_000_000):
-            self._delete(document.path)
+            self.discard(document.path)
             return {}
         before = edit.created_at if edit.updated_at is None else edit.updated_at
         at = max(before, edit.edited_at if 0 <= edit.edited_at < LATEST_MS else before)
@@ -146,14 +146,10 @@ class HandEdits:
         at = made.at if made and undated else document.created_at
         return {"id": str(id), **({"created_at": iso(at)} if undated or not _states_creation(text) else {})}
 
-    def discard(self, path: str) -> None:
-        """Drop the edit of the note at `path`: it is stamped, or can't be."""
-        self._delete(path)
-
     def forget_missing(self, there: Collection[str]) -> None:
         """Drop the edits of notes that no longer exist, and the states of notes that left long ago."""
         for path in [path for path in self.paths if path not in there]:
-            self._delete(path)
+            self.discard(path)
         self._execute("DELETE FROM departed WHERE at < ?", trusted_ms(self._ledger) - AWAY_MS)
 
     def note_departures(self, index: Index, paths: Iterable[str]) -> None:
@@ -181,7 +177,7 @@ class HandEdits:
             if before is not None and self._vault.stat(before.path) is not None:
                 return None  # a copy
             if before is not None and (edit := self._rows.get(before.path)):
-                self._delete(before.path)
+                self.discard(before.path)
                 return replace(edit, path=document.path)
         if before is None:
             return self._find_return(document, stat)
@@ -219,7 +215,8 @@ class HandEdits:
             self._rows[edit.path] = edit
             self._execute("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
 
-    def _delete(self, path: str) -> None:
+    def discard(self, path: str) -> None:
+        """Drop the edit of the note at `path`: it is stamped, can't be, or is none any more."""
         if self._rows.pop(path, None):
             self._execute("DELETE FROM edits WHERE path = ?", path)
 

@@ -133,7 +133,7 @@ class IndexPass:
         listing = self._list_notes(request.under, speller)
         if request.live:
             self.on_look(listing, request.under)
-        if not request.live and (self._removal_rules.held_count or not listing.complete):
+        if not request.live and (self._removal_rules.held_paths or not listing.complete):
             raise Unavailable("some notes can't be read now, so no new index is built; memex status names them")
         suspects, missing = list[str](), list[str]()
         embedding = all(index.can_embed for index in request.build.indexes.values())
@@ -225,13 +225,13 @@ class IndexPass:
             self._removal_rules.accept(missing)
             return missing
         known = sum(len(index.manifest) for index in request.build.indexes.values())
-        held = self._removal_rules.held_count
+        held = self._removal_rules.held_paths
         gone, wait = self._removal_rules.decide(
             missing, known, at_once=request.at_once, elsewhere=partial(_find_elsewhere, request.build, listing)
         )
         for path, seconds in wait.items():
             self._pending_paths.recheck(path, seconds)
-        if held and not self._removal_rules.held_count and request.under is not None:
+        if held and not self._removal_rules.held_paths and request.under is not None:
             self._pending_paths.request_listing()  # this pass saw only some of the held paths
         return gone
 

@@ -36,13 +36,8 @@ class NoteAdoption:
         filing: CollectionChanges,
         parsed: Callable[[bytes, str, Stat], Document],
     ) -> None:
-        self._vault, self._pending_paths, self._edits, self._filing, self._parsed = (
-            vault,
-            pending_paths,
-            edits,
-            filing,
-            parsed,
-        )
+        self._vault, self._pending_paths, self._edits = vault, pending_paths, edits
+        self._filing, self._parsed = filing, parsed
 
     def adopt(self, document: Document, raw: bytes, stat: Stat) -> tuple[Document, Stat]:
         """Write the `id` and `created_at` of a new note, the ordinals of a node's new facts, and a single collection.

@@ -108,11 +108,6 @@ class PendingPaths:
             finish(tuple(left))
 
     @property
-    def count(self) -> int:
-        """Return the number of changed paths that are not indexed yet."""
-        return len(self.paths)
-
-    @property
     def paths(self) -> set[str]:
         """Return the changed paths that are not indexed yet."""
         with self._changed:

@@ -124,11 +124,6 @@ class Sync:
             self._thread = None
 
     @property
-    def pending_count(self) -> int:
-        """Return the number of changed paths that are not indexed yet."""
-        return self._pending_paths.count
-
-    @property
     def pending_paths(self) -> set[str]:
         """Return the changed paths that are not indexed yet."""
         return self._pending_paths.paths
@@ -163,11 +158,6 @@ class Sync:
         return dict(self._index_pass.failed)
 
     @property
-    def held_removals(self) -> int:
-        """Return the number of held removals."""
-        return self._removal_rules.held_count
-
-    @property
     def held_paths(self) -> tuple[str, ...]:
         """Return the paths of the notes whose removals are held."""
         return self._removal_rules.held_paths
@@ -176,7 +166,7 @@ class Sync:
     def problems(self) -> list[str]:
         """Return the reasons why the index may differ from the files, as sentences."""
         trouble = list(self._trouble.values())
-        if self.held_removals:
+        if self.held_paths:
             trouble.append(HELD)
         if self._index_pass.unseen:
             trouble.append(

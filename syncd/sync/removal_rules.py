@@ -38,11 +38,6 @@ class RemovalRules:
         """Return the paths of the notes whose removals are held."""
         return tuple(self._since) if self._held_since is not None else ()
 
-    @property
-    def held_count(self) -> int:
-        """Return the number of held removals; 0 when none is held."""
-        return len(self._since) if self._held_since is not None else 0
-
     def is_due(self) -> bool:
         """Return whether held removals should be checked again, because they may be accepted now."""
         return self._held_since is not None and (time.monotonic() >= self._look or self._repo.head() != self._head)

@@ -94,7 +94,7 @@ class SharedNotes:
             rules = self._shares.rules  # they may have changed since the files were listed
             shared = [pair for pair in documents if rules.shares_with_any(pair[0].path)]
             ready = index.prepare(shared, later=True, lent=vault_index.passage_vectors)
-            index.commit(ready, fresh=self._current_stat)
+            index.commit(ready, fresh=self._vault.stat)
             return True
 
     def _read_notes(self, vault_index: Index, window: Iterable[str]) -> tuple[list[tuple[Document, Stat]], list[str]]:
@@ -119,9 +119,6 @@ class SharedNotes:
             self._shared.mark_remains()
         for start in range(0, len(gone), REMOVED):
             index.commit([], gone[start : start + REMOVED])
-
-    def _current_stat(self, path: str) -> Stat | None:
-        return self._vault.stat(path)
 
 
 def _find_rewritten(paths: Iterable[str], entries: Mapping[str, Entry], vault_index: Index) -> Iterator[str]:

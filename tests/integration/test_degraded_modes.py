@@ -109,7 +109,7 @@ def removals_held(world, folder="Captures/default"):
         world.settled()
         for note in (world.vault / folder).glob("A note *.md"):
             note.unlink()
-        until(lambda: world.app.opened.sync.held_removals)
+        until(lambda: world.app.opened.sync.held_paths)
         yield answers(world)
 
 

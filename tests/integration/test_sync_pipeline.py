@@ -221,7 +221,7 @@ def test_a_save_waits_for_no_heavy_note(tmp_path):
         world.run()
         assert committed == [["edited.md"], ["3.md"], ["2.md"], ["1.md"], ["0.md"]]
         assert "edited.md" in world.found("gannet", mode="text")
-        assert world.app.opened.sync.pending_count <= 1  # the heavy note in hand is looked at again
+        assert len(world.app.opened.sync.pending_paths) <= 1  # the heavy note in hand is looked at again
     finally:
         world.close()
 
@@ -448,7 +448,7 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         world.write("Late.md", "the fulmar came late\n")
         until(lambda: any("disk is full" in told for told in world.app.health.status(None)["degraded"]))
         for _ in range(10):
-            assert world.app.opened.sync.pending_count > 0
+            assert len(world.app.opened.sync.pending_paths) > 0
             time.sleep(0.05)
         assert world.found("heron") == []  # searches go on
         index._store = real
@@ -1130,7 +1130,7 @@ def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
             until(lambda: world.found("goosander", mode="text") == ["Saved.md"])
             assert world.found("smew", mode="text", scope="captures") == [captured.record.path]
             assert not world.app.opened.sync.ready.is_set(), "the bulk run was over too soon to tell"
-            assert world.app.opened.sync.pending_count > 0
+            assert len(world.app.opened.sync.pending_paths) > 0
             slow.pause = 0.0
         assert took < 1.5, "not even for one batch of it"
         assert len(indexed(world)) == 482
@@ -1183,7 +1183,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         until(lambda: held(world))
         assert len(world.app.opened.builds.scopes["vault"].index.words_only_paths()) == 1
         assert passes(1.5) <= 2
-        assert world.app.opened.sync.pending_count == 0
+        assert len(world.app.opened.sync.pending_paths) == 0
         world.vault.rename(world.vault.with_name("away"))
         world.app.jobs.run("root")
         until(lambda: any("vault missing" in told for told in world.app.health.degraded()))

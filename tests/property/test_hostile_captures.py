@@ -119,7 +119,7 @@ def one(rim):
 def unharmed(rim, space):
     """After all jobs: no capture has moved or is marked, nothing of the vault proper is changed, and the daemon is well."""
     app = rim.world.app
-    until(lambda: app.opened.sync.pending_count == 0, 60)
+    until(lambda: len(app.opened.sync.pending_paths) == 0, 60)
     before = rim.files()
     own = f"Captures/{space.name}/"
     for work in (app.services.marked_captures.run, app.services.manual_moves.run, app.services.commits.flush):

@@ -91,7 +91,7 @@ class World:
 
     def settled(self, within: float = PATIENCE) -> None:
         """Wait until nothing is pending."""
-        until(lambda: self.app.opened.sync.pending_count == 0, within)
+        until(lambda: len(self.app.opened.sync.pending_paths) == 0, within)
 
     def git(self, *words: str) -> str:
         return subprocess.run(

@@ -304,7 +304,7 @@ def test_a_held_removal_of_the_vault_is_no_removal_that_is_held_for_the_window(w
     (world.vault / "References/Heron.md").unlink()
     assert seen(world, limit=50) == []
     world.app.opened.sync.run()
-    assert world.app.opened.sync.held_removals
+    assert world.app.opened.sync.held_paths
     with world.app.opened.builds.shared.read() as index:
         assert index.counts[0] == 0
 

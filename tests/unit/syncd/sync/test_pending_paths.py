@@ -23,10 +23,10 @@ def due_now(pending_paths):
 def test_a_hint_is_handed_out_once_it_is_quiet(pending_paths):
     pending_paths.hint(["a", "b", "a"])
     assert due_now(pending_paths) == []
-    assert pending_paths.count == 2
+    assert len(pending_paths.paths) == 2
     assert not pending_paths.wait(lambda: False)
     assert due_now(pending_paths) == ["a", "b"]
-    assert pending_paths.count == 0
+    assert len(pending_paths.paths) == 0
 
 
 def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
@@ -40,23 +40,23 @@ def test_hints_that_go_on_are_handed_out_when_patience_ends(pending_paths):
 
 def test_a_path_to_look_at_again_waits_its_time_and_counts_as_pending(pending_paths):
     pending_paths.recheck("a", 0.1)
-    assert pending_paths.count == 1
+    assert len(pending_paths.paths) == 1
     assert not pending_paths.wait(lambda: False)
     assert due_now(pending_paths) == ["a"]
 
 
 def test_what_is_being_dealt_with_is_pending_until_it_is_done(pending_paths):
     with pending_paths.processing("abcde") as done:
-        assert pending_paths.count == 5
+        assert len(pending_paths.paths) == 5
         done("ab")
-        assert pending_paths.count == 3
-    assert pending_paths.count == 0
+        assert len(pending_paths.paths) == 3
+    assert len(pending_paths.paths) == 0
 
 
 def test_a_failure_leaves_nothing_pending(pending_paths):
     with pytest.raises(ZeroDivisionError), pending_paths.processing("abcde"):
         raise ZeroDivisionError
-    assert pending_paths.count == 0
+    assert len(pending_paths.paths) == 0
 
 
 def test_due_paths_are_pending_until_the_block_ends(pending_paths):
@@ -66,7 +66,7 @@ def test_due_paths_are_pending_until_the_block_ends(pending_paths):
     time.sleep(0.06)
     with pending_paths.processing_due() as due:
         assert (due, pending_paths.paths) == (["a", "b"], {"a", "b"})
-    assert pending_paths.count == 0
+    assert len(pending_paths.paths) == 0
 
 
 def test_due_paths_stay_pending_if_the_block_fails(pending_paths):
@@ -95,5 +95,5 @@ def test_a_stop_wakes_whoever_waits_or_rests(pending_paths):
 def test_a_path_in_several_hands_is_pending_once(pending_paths):
     pending_paths.hint(["a"])
     with pending_paths.processing(["a", "b"]), pending_paths.processing(["a"]):
-        assert pending_paths.count == 2
-    assert pending_paths.count == 1
+        assert len(pending_paths.paths) == 2
+    assert len(pending_paths.paths) == 1

@@ -38,7 +38,7 @@ def test_the_first_pass_waits_until_the_daemon_answers(world, monkeypatch):
         sync.stop()
     monkeypatch.setattr(pipeline, "FIRST_S", 0.0)
     sync.start(after=threading.Event())
-    until(lambda: not sync.pending_count and sync.activity == "")
+    until(lambda: not sync.pending_paths and sync.activity == "")
     sync.stop()
 
 

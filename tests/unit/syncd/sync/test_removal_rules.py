@@ -68,7 +68,7 @@ def test_at_a_start_a_small_absence_is_believed_at_once(absences):
 def test_a_mass_removal_is_held_also_at_a_start(absences):
     absences.remember_head()
     assert absences.decide(MANY, 40, at_once=True) == ([], {})
-    assert absences.held_count == 30
+    assert len(absences.held_paths) == 30
 
 
 @pytest.mark.parametrize("left", [b"", b"a", b"a" * 39, b"a" * 40 + b"\0", b"g" * 40])
@@ -117,7 +117,7 @@ def test_what_is_held_is_looked_at_again(absences, monkeypatch):
 def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):
     absences.decide(MANY, 40, at_once=True)
     absences.accept(MANY)
-    assert absences.held_count == 0
+    assert len(absences.held_paths) == 0
 
 
 def test_a_mass_removal_that_lasts_is_believed(absences, monkeypatch):
@@ -125,14 +125,14 @@ def test_a_mass_removal_that_lasts_is_believed(absences, monkeypatch):
     monkeypatch.setattr(removal_rules, "CERTAIN", 0.0)
     monkeypatch.setattr(removal_rules, "FINAL", 0.0)
     assert absences.decide(MANY, 40, at_once=False)[0] == MANY
-    assert absences.held_count == 0
+    assert len(absences.held_paths) == 0
 
 
 def test_notes_that_come_back_end_the_holding(absences):
     absences.decide(MANY, 40, at_once=False)
     absences.mark_present(MANY[:25])
     absences.decide(MANY[25:], 40, at_once=False)
-    assert absences.held_count == 0
+    assert len(absences.held_paths) == 0
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -153,11 +153,11 @@ def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
         world.app.opened.sync.run(["side"])  # as the watcher has it looked at
         world.git("checkout", "-q", "main")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held_removals == 0
+        assert len(world.app.opened.sync.held_paths) == 0
         world.git("checkout", "-q", "side")
         world.app.opened.sync.run(["side"])
         shutil.rmtree(world.vault / "side")
         world.app.opened.sync.run(["side"])
-        assert world.app.opened.sync.held_removals == 100  # it was not Git that took these
+        assert len(world.app.opened.sync.held_paths) == 100  # it was not Git that took these
     finally:
         world.close()
