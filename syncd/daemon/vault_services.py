@@ -314,7 +314,7 @@ def _is_promoted(opened: OpenParts, journal: ChangeJournal, fact: ContextFact) -
         text = decode(opened.vault.read(record.path)[0])
     except MemexError:  # it was just removed, or can't be read
         return False
-    if opened.shares.rules.is_excluded(record.path) or why_withheld(text):
+    if opened.shares.rules.why_excluded(record.path) or why_withheld(text):
         return False
     if fact.promoted:
         return True

@@ -4,8 +4,6 @@ Law, tested: it lists exactly the notes that the window would show under these r
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from index.errors import MemexError
 from index.foreground import foreground
 from syncd.notes.front_matter import decode
@@ -14,16 +12,8 @@ from syncd.sharing.share_rules import BELOW, ShareRules
 from syncd.vault.vault import Vault
 
 
-@dataclass(frozen=True, slots=True)
-class SharePreview:
-    """Holds the paths that agents could read, and the withheld notes of the shared folders with the reasons."""
-
-    shared: tuple[str, ...]
-    withheld: dict[str, str]
-
-
-def preview_shares(vault: Vault, rules: ShareRules, workspace: str) -> SharePreview:
-    """Read the notes that `rules` share with `workspace`, and return which of them agents could read."""
+def preview_shares(vault: Vault, rules: ShareRules, workspace: str) -> tuple[list[str], dict[str, str]]:
+    """Read the notes that `rules` share with `workspace`; return the paths that agents could read, and why others are withheld."""
     shared, withheld = [], dict[str, str]()
     for path in _list_paths(vault, rules, workspace, withheld):
         foreground.pace()
@@ -35,7 +25,7 @@ def preview_shares(vault: Vault, rules: ShareRules, workspace: str) -> SharePrev
             withheld[path] = reason
         else:
             shared.append(path)
-    return SharePreview(tuple(shared), dict(sorted(withheld.items())))
+    return shared, dict(sorted(withheld.items()))
 
 
 def _list_paths(vault: Vault, rules: ShareRules, workspace: str, withheld: dict[str, str]) -> list[str]:

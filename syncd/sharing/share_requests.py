@@ -70,13 +70,8 @@ class ShareRequests:
     def _preview(self, workspace: str, added: Sequence[str]) -> dict[str, Any]:
         rules, entries = self.shares.rules, self.shares.entries_of(workspace)
         proposed = replace(rules, entries={**rules.entries, workspace: added or entries})
-        preview = preview_shares(self.vault, proposed, workspace)
-        return {
-            "workspace": workspace,
-            "entries": added or entries,
-            "shared": list(preview.shared),
-            "withheld": preview.withheld,
-        }
+        shared, withheld = preview_shares(self.vault, proposed, workspace)
+        return {"workspace": workspace, "entries": added or entries, "shared": shared, "withheld": withheld}
 
     def _workspace(self, arguments: Arguments) -> str:
         name = str(arguments.get("workspace") or "default")

@@ -71,15 +71,11 @@ class ShareRules:
 
     def shares(self, path: str, workspace: str) -> bool:
         """Return whether agents of `workspace` may read the note at `path`, unless a property of the note forbids it."""
-        return self._has_entry(path, workspace) and not self.is_excluded(path)
+        return self._has_entry(path, workspace) and not self.why_excluded(path)
 
     def shares_with_any(self, path: str) -> bool:
         """Return whether agents of any workspace may read the note at `path`, unless a property of the note forbids it."""
-        return any(self._has_entry(path, workspace) for workspace in self.entries) and not self.is_excluded(path)
-
-    def is_excluded(self, path: str) -> bool:
-        """Return whether no entry can share `path`."""
-        return bool(self.why_excluded(path))
+        return any(self._has_entry(path, workspace) for workspace in self.entries) and not self.why_excluded(path)
 
     def why_excluded(self, path: str) -> str:
         """Return why no entry can share `path`; "" if one can."""

@@ -20,8 +20,8 @@ class Shares:
         self._changing = threading.Lock()
         self.rules = self._read_rules()  # replaced as a whole by each change
 
-    def add(self, workspace: str, paths: Sequence[str]) -> list[str]:
-        """Share these folders and notes with `workspace`; return all of its entries. Raises InvalidArgument."""
+    def add(self, workspace: str, paths: Sequence[str]) -> None:
+        """Share these folders and notes with `workspace`. Raises InvalidArgument."""
         added = [make_entry(path) for path in paths]
         for entry in added:
             self.rules.check_entry(entry)
@@ -32,10 +32,9 @@ class Shares:
                 for entry in added:
                     self._ledger.execute("INSERT OR IGNORE INTO shares VALUES (?, ?)", (workspace, entry))
             self.rules = self._read_rules()
-        return self.entries_of(workspace)
 
-    def remove(self, workspace: str, paths: Sequence[str]) -> list[str]:
-        """Stop sharing these folders and notes with `workspace`; return its other entries. Raises NotFound."""
+    def remove(self, workspace: str, paths: Sequence[str]) -> None:
+        """Stop sharing these folders and notes with `workspace`. Raises NotFound."""
         with self._changing:
             entries = self.entries_of(workspace)
             removed = [path if path in entries else make_entry(path) for path in paths]
@@ -45,7 +44,6 @@ class Shares:
                     "folder is withheld by its property `share: false`"
                 )
             self._delete(workspace, removed)
-        return self.entries_of(workspace)
 
     def clear(self, workspace: str) -> None:
         """Stop sharing anything with `workspace`."""
