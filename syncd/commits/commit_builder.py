@@ -14,6 +14,7 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Final, Self
 
@@ -23,12 +24,14 @@ from syncd.commits.tree_series import TreeSeries, is_sha1, name_object
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import (
     INDEX_CHANGES,
+    OBJECT,
     GitFailed,
     GitResult,
     IndexChange,
     Repository,
     name_author,
     parse_index_changes,
+    split_batch,
 )
 from syncd.vault.path_rules import parent_folders
 
@@ -41,8 +44,6 @@ _POINTER: Final = re.compile(
     rb"version https://git-lfs\.github\.com/spec/v1\n(?:[a-z0-9.-]+ .*\n)*?oid sha256:([0-9a-f]{64})\n"
 )
 _POINTER_MOST: Final = 1024
-# Git's line before an object: id, kind and size. For a missing one it is its name and one word.
-_OBJECT: Final = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
 # The private index and tree are complete and plain, whatever the person has configured; objects are synced to the
 # disk before HEAD names them; file modes are those in Git.
 _OWN: Final = {
@@ -146,7 +147,7 @@ class CommitBuilder:
             self._run("cat-file", "--batch", stdin=stdin, out=out)
             out.seek(0)
             for path in names:
-                if match := _OBJECT.fullmatch(out.readline()):
+                if match := OBJECT.fullmatch(out.readline()):
                     oid, kind, size = match.groups()
                     digest, start = _hash_bytes(out, int(size))
                     blobs[path] = Blob(oid.decode(), kind.decode(), frozenset({digest, _lfs_digest(start)} - {""}))
@@ -162,7 +163,7 @@ class CommitBuilder:
                 raise FilesRefused([path], "cat-file", result.err)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
-            if not _OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
+            if not OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
                 raise Unavailable("Git can't read one of its objects; see memex status", retryable=False)
             return _hash_bytes(out, end - 1 - out.tell())[0]
 
@@ -217,7 +218,7 @@ class CommitBuilder:
     def _make_trees(self, changes: Sequence[Mapping[str, IndexChange]], last: str) -> list[str]:
         """Write the trees of successive commits; return their names, the last of which is that of the private index."""
         folders = {folder for commit in changes for path in commit for folder in parent_folders(path)}
-        with ObjectWriter(self._run_plainly, self._folder, "tree") as writer:
+        with ObjectWriter(partial(self._run, env=self._plain), self._folder, "tree") as writer:
             series = TreeSeries(self._read_trees(folders), writer.add, is_sha1=is_sha1(last))
             trees = [series.apply(commit) for commit in changes]
         if trees[-1] != last:
@@ -226,19 +227,9 @@ class CommitBuilder:
 
     def _read_trees(self, folders: Iterable[str]) -> dict[str, bytes]:
         """Return the trees of the latest commit, by folder."""
-        output = self._run(
-            "cat-file", "--batch", stdin="".join(f"{self._last}:{folder}\n" for folder in folders).encode()
-        ).out
-        trees, at = {}, 0
-        for folder in folders:
-            end = output.index(b"\n", at) + 1
-            if match := _OBJECT.fullmatch(output[at:end]):
-                kind, size = match[2], int(match[3])
-                if kind == b"tree":
-                    trees[folder] = output[end : end + size]
-                end += size + 1
-            at = end
-        return trees
+        stdin = "".join(f"{self._last}:{folder}\n" for folder in folders).encode()
+        objects = split_batch(self._run("cat-file", "--batch", stdin=stdin).out)
+        return {folder: raw for folder, (_, kind, raw) in zip(folders, objects, strict=True) if kind == "tree"}
 
     def _make_similar(self, name: str, trees: Sequence[str], messages: Sequence[str]) -> list[str]:
         """Write a commit of each of these trees after the commit `name`, with its author, committer and time; return their names."""
@@ -247,7 +238,7 @@ class CommitBuilder:
         lines = self._run("cat-file", "commit", name).out.partition(b"\n\n")[0].split(b"\n")
         people = b"\n".join(line for line in lines if line.startswith((b"author ", b"committer ")))
         names = []
-        with ObjectWriter(self._run_plainly, self._folder, "commit") as writer:
+        with ObjectWriter(partial(self._run, env=self._plain), self._folder, "commit") as writer:
             for tree, message in zip(trees, messages, strict=True):
                 raw = b"tree %s\nparent %s\n%s\n\n%s" % (tree.encode(), name.encode(), people, message.encode())
                 name = name_object("commit", raw, is_sha1=is_sha1(name)).hex()
@@ -293,7 +284,9 @@ class CommitBuilder:
         try:
             for path, content in contents.items():
                 if content is not None:
-                    _place_file(self._tree / path, content)
+                    target = self._tree / path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    content.rename(target) if isinstance(content, Path) else target.write_bytes(content)
             yield
         finally:
             for path, file in files.items():
@@ -397,9 +390,6 @@ class CommitBuilder:
             raise FilterHangs(f"a filter of the repository did not finish within {FILTER_S:g} s")
         return GitResult(result.code, b"", result.said)
 
-    def _run_plainly(self, command: str, *options: str, stdin: bytes) -> GitResult:
-        return self._run(command, *options, stdin=stdin, env=self._plain)
-
     def _run(
         self,
         command: str,
@@ -424,14 +414,6 @@ def _check_apart(commits: Sequence[NewCommit]) -> None:
     for path, number in numbers.items():
         if any(numbers.get(folder, number) != number for folder in parent_folders(path)):
             raise Unavailable("a commit of a series has a file where another one has a folder")
-
-
-def _place_file(target: Path, content: bytes | Path) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if isinstance(content, Path):
-        content.rename(target)
-    else:
-        target.write_bytes(content)
 
 
 def _hash_bytes(file: IO[bytes], left: int) -> tuple[str, bytes]:

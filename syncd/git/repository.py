@@ -8,10 +8,11 @@ another repository. The module works without Git, and imports GitPython only whe
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import ModuleType
@@ -60,6 +61,8 @@ _LOG = "logs/HEAD"
 _MAIL = "memex@localhost"
 # Longer than the steps of the clock in a file's times, and in those of file systems that keep whole seconds.
 _TICK_NS, _COARSE_TICK_NS = 20_000_000, 3_000_000_000
+# Git's line before an object: id, kind and size. For a missing one it is its name and one word.
+OBJECT = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
 INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 
 
@@ -319,7 +322,7 @@ class Repository:
         if not names:
             return {}
         result = self._ask("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
-        return {} if result.status else _split_batch(result.out)
+        return {} if result.status else {name: raw for name, kind, raw in split_batch(result.out) if kind == "blob"}
 
     def hooks_folder(self) -> Path:
         """Return the folder of Git's hooks. Raises Conflict when there is no repository that Git can read."""
@@ -472,16 +475,12 @@ def quote_path(path: str) -> bytes:
     return b'"' + raw.replace(b"\\", b"\\\\").replace(b'"', b'\\"').replace(b"\n", b"\\n") + b'"\n'
 
 
-def _split_batch(output: bytes) -> dict[str, bytes]:
-    """Split the output of `cat-file --batch` into the blobs by name; a line with the name, kind and size precedes each."""
-    blobs, at = {}, 0
+def split_batch(output: bytes) -> Iterator[tuple[str, str, bytes]]:
+    """Yield the name, the kind and the bytes of each object in the output of `cat-file --batch`; empty ones for a missing object."""
+    at = 0
     while at < len(output):
-        end = output.index(b"\n", at)
-        name, _, rest = output[at:end].decode().partition(" ")
-        at = end + 1
-        if rest != "missing":
-            kind, size = rest.split(" ")
-            if kind == "blob":
-                blobs[name] = output[at : at + int(size)]
-            at += int(size) + 1
-    return blobs
+        end = output.index(b"\n", at) + 1
+        match = OBJECT.fullmatch(output, at, end)
+        size = int(match[3]) if match else 0
+        yield (match[1].decode(), match[2].decode(), output[end : end + size]) if match else ("", "", b"")
+        at = end + size + bool(match)

@@ -6,14 +6,12 @@ the remote already has does not count."""
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from index.errors import Unavailable
+from syncd.git.repository import Repository, split_batch
 from syncd.notes import secret_patterns
 from syncd.vault.path_rules import is_note
-
-if TYPE_CHECKING:
-    from syncd.git.repository import Repository
 
 _TOGETHER: Final = 16_000_000  # bytes of the files that are read together
 _LIMIT_S: Final = 300.0
@@ -77,12 +75,8 @@ def _read_blobs(repo: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[
 
 def _read_batch(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yield these blobs, which one process reads, each with its bytes."""
-    output, at = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in blobs)), 0
-    for blob in blobs:
-        end = output.index(b"\n", at)
-        size = int(output[at:end].split()[2])
-        yield blob, output[end + 1 : end + 1 + size]
-        at = end + size + 2
+    output = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in blobs))
+    return ((name.encode(), raw) for _, (name, _, raw) in zip(blobs, split_batch(output), strict=True))
 
 
 def _run_git(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:

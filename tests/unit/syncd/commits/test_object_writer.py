@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+from functools import partial
 
 import pytest
 
@@ -37,7 +38,7 @@ def test_all_objects_are_written_and_few_wait_in_files(tmp_path, monkeypatch, fo
     kept.mkdir(exist_ok=True)
     wanted = trees(rig, 9)
     with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
-        with ObjectWriter(builder._run_plainly, kept, "tree") as writer:
+        with ObjectWriter(partial(builder._run, env=builder._plain), kept, "tree") as writer:
             for name, raw in wanted.items():
                 writer.add(name, raw)
                 waiting.append(len(list(kept.glob("trees-*/*"))))
@@ -50,10 +51,16 @@ def test_all_objects_are_written_and_few_wait_in_files(tmp_path, monkeypatch, fo
 
 def test_a_failure_leaves_no_file(rig, tmp_path):
     with CommitBuilder(rig.repo, rig.state / "commit", rig.repo.head()) as builder:
-        with pytest.raises(Unavailable), ObjectWriter(builder._run_plainly, tmp_path, "tree") as writer:
+        with (
+            pytest.raises(Unavailable),
+            ObjectWriter(partial(builder._run, env=builder._plain), tmp_path, "tree") as writer,
+        ):
             writer.add("0" * 40, b"x")
             next(tmp_path.glob("trees-*/*")).unlink()
-        with pytest.raises(ZeroDivisionError), ObjectWriter(builder._run_plainly, tmp_path, "tree") as writer:
+        with (
+            pytest.raises(ZeroDivisionError),
+            ObjectWriter(partial(builder._run, env=builder._plain), tmp_path, "tree") as writer,
+        ):
             writer.add("0" * 40, b"x")
             raise ZeroDivisionError
     assert not list(tmp_path.glob("trees-*"))
