@@ -196,7 +196,7 @@ class Consolidation:
 
     def _reopen_unticked(self, keys: set[str]) -> None:
         """Reopen accepted proposals whose box is empty again, unless another report still has the tick."""
-        if accepted := keys & self._proposals.accepted_keys():
+        if accepted := keys & self._proposals.list_in(["accepted"]).keys():
             vault, texts = self._snapshot.vault, []
             for path in vault.list_notes(self.folder).files:
                 with suppress(NotFound):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 from urllib.parse import unquote
 
@@ -73,18 +74,14 @@ def plan_link_updates(
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
 
-    move = Move(moves, before, after, _uses_relative_links(vault), _make_privacy_rule(inbox), only_broken=moved)
+    move = Move(moves, before, after, _uses_relative_links(vault), partial(_is_private, inbox=inbox), only_broken=moved)
     return _collect_updates(vault, files if within is None else within, move, _Look(vault, texts or {}, came, going))
 
 
-def _make_privacy_rule(inbox: str) -> Callable[[str, str], bool]:
-    """Return the rule which says whether a note may not name a path: notes of a workspace may name only paths in it."""
-
-    def is_private(source: str, target: str) -> bool:
-        here, there = locate(source, inbox), locate(target, inbox)
-        return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
-
-    return is_private
+def _is_private(source: str, target: str, *, inbox: str) -> bool:
+    """Return whether the note at `source` may not name `target`: notes of a workspace may name only paths in it."""
+    here, there = locate(source, inbox), locate(target, inbox)
+    return here.scope == "captures" and (there.scope, there.workspace) != (here.scope, here.workspace)
 
 
 class MoveSeries:
@@ -127,7 +124,7 @@ class MoveSeries:
             raise NotFound(f"there was no file at {gone}")
         _move_paths(self._after, moves)
         try:
-            move = Move(moves, self._before, self._after, self._relative, _make_privacy_rule(self._inbox))
+            move = Move(moves, self._before, self._after, self._relative, partial(_is_private, inbox=self._inbox))
             led = (self._led.get(name_prefix(path), ()) for path in (*moves, *moves.values()))
             files = sorted({*self._always, *self._led.get("", ()), *moves}.union(*led))
             return _collect_updates(self._vault, files, move, _Look(self._vault, texts, {}, moves))
@@ -177,7 +174,8 @@ def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look
         new = look.going.get(path, path)
         text = decode(raw)
         mentions += ((path, mention) for mention in find_mentions(path, text, names))
-        if path.endswith(".base") or not (old != new or path.endswith(".canvas") or may_link_to(text, leads)):
+        may_change = old != new or path.endswith(".canvas") or next(_matching_prefixes(text, leads), None) is not None
+        if path.endswith(".base") or not may_change:
             continue
         if path.endswith(".canvas"):
             spots = find_in_canvas(text)
@@ -243,11 +241,6 @@ def _cut_prefix(name: str) -> str:
     while name.endswith(".md"):
         name = name[:-3].strip()
     return name
-
-
-def may_link_to(text: str, leads: set[str]) -> bool:
-    """Return whether `text` may link to a file whose name has one of these prefixes. False is certain, True is not."""
-    return any(True for _ in _matching_prefixes(text, leads))
 
 
 def _matching_prefixes(text: str, leads: set[str]) -> Iterator[str]:

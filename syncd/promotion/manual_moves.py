@@ -186,7 +186,9 @@ class ManualMoves:
         """Return the old and the new path of a stored file that was moved with its note; None if it was not, or it is unclear."""
         vault, digest = self._snapshot.vault, digest_of(raw)
         # `file` may name it in an inbox that was renamed, where the parser accepts no stored file.
-        old = document.file or next((link.target for link in find_wikilinks(as_text(_file_property(raw)) or "")), "")
+        old = document.file or next(
+            (link.target for link in find_wikilinks(as_text(readable_properties(decode(raw)).get("file")) or "")), ""
+        )
         if not old or digest is None or objection(old) or vault.stat(old) is not None:
             return None
         along = _move_with_note(old, note)
@@ -236,10 +238,6 @@ class ManualMoves:
         if before != after:
             self._snapshot.vault.replace(path, after, digest=sha256(before))
             self._snapshot.sync.hint([path])
-
-
-def _file_property(raw: bytes) -> object:
-    return readable_properties(decode(raw)).get("file")
 
 
 def _move_with_note(path: str, note: MovedNote) -> str | None:

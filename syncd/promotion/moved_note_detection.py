@@ -158,7 +158,8 @@ class MovedNotes:
                 for other in claims
                 if other in came and (came[other] < came[path] or self._was_made_by_agent(id, other))
             ]
-            if id in self._left or not self._touches_inbox(path, *(other for other in claims if other not in others)):
+            moved = (path, *(other for other in claims if other not in others))
+            if id in self._left or not any(map(self._is_capture, moved)):
                 continue
             try:
                 if self._exists(path):
@@ -171,9 +172,6 @@ class MovedNotes:
                 gone.append((id, path, others))
         self._remember_missing(gone)
         self._where = now
-
-    def _touches_inbox(self, *paths: str | None) -> bool:
-        return any(path is not None and self._is_capture(path) for path in paths)
 
     def _is_capture(self, path: str) -> bool:
         return locate(path, self._snapshot.inbox).scope == "captures"

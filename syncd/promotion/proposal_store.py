@@ -135,10 +135,6 @@ class Proposals:
         )
         return list(new)
 
-    def accepted_keys(self) -> set[str]:
-        """Return the keys of accepted proposals that are not carried out yet."""
-        return set(self.list_in(["accepted"]))
-
     def reopen(self, keys: Iterable[str]) -> None:
         """Reopen accepted proposals whose ticks a person removed before anything was done."""
         self._run_for_each(

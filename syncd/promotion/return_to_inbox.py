@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 from index.document_ids import sha256
 from index.errors import Conflict, NotFound
@@ -47,7 +47,9 @@ def plan_return(
     if torn := next((defect.name for defect in snapshot.parse(raw, path, stat).defects if defect.name in TORN), None):
         raise Problem(HINDERING[torn])
     steps = {step.path: step for step in complete_steps(entry, {entry.source, entry.target})}
-    was, made = _promoted_texts(steps[entry.source], steps[entry.target])
+    # After a drag, the note had the capture's bytes, and the journal knows no digest of the capture.
+    kept = next((step.before for step in (steps[entry.source], steps[entry.target]) if step.before is not None), None)
+    was, made = require_bytes(kept, entry.source), require_bytes(steps[entry.target].after, entry.target)
     try:
         text = encode(restore_capture(decode(raw), decode(was), decode(made)))
     except FrontmatterError as error:
@@ -69,19 +71,8 @@ def plan_return(
     for step in files:
         copied, gone = move_steps(step.path, step.twin, journal.current_digest(step))
         order = [order[0], copied, *order[1:], gone]
-    about = {
-        "title": note_name(target),
-        "tool": "unpromote",
-        **describe_links(updates, sorted(changed)),
-    }
+    about = {"title": note_name(target), "tool": "unpromote", **describe_links(updates, sorted(changed))}
     return MovePlan("unpromote", entry.document_id, path, target, order, about)
-
-
-def _promoted_texts(source: FileChange, promoted: FileChange) -> tuple[bytes, bytes]:
-    """Return the text of the capture, and that of the promoted note. Raises NotFound if one is no longer kept."""
-    # After a drag, the note had the capture's bytes, and the journal knows no digest of the capture.
-    was = source.before if source.before is not None else promoted.before
-    return require_bytes(was, source.path), require_bytes(promoted.after, promoted.path)
 
 
 def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: str) -> tuple[Entry, str]:
@@ -145,7 +136,9 @@ def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> l
     ]
 
 
-def _restorable_notes(snapshot: VaultSnapshot, steps: Any, excluded: set[str]) -> dict[str, tuple[bytes, bytes]]:
+def _restorable_notes(
+    snapshot: VaultSnapshot, steps: Sequence[FileChange], excluded: set[str]
+) -> dict[str, tuple[bytes, bytes]]:
     """Return the notes that the promotion rewrote and nobody has changed since, with their bytes now and before the promotion."""
     changes = {}
     for step in steps:

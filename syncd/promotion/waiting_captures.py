@@ -15,11 +15,6 @@ from syncd.documents.owner_marks import OwnerMarks, decode_marks
 from syncd.indexes.index_builds import ScopeIndex
 
 
-def any_marks(_: OwnerMarks) -> bool:
-    """Accept any marks, and no marks."""
-    return True
-
-
 @dataclass(frozen=True, slots=True)
 class MarkedCapture:
     """Holds what the index knows about a capture's marks."""
@@ -46,7 +41,7 @@ class WaitingCaptures:
         index = self._captures.index
         return id(index), index.generation
 
-    def find_captures(self, only: Callable[[OwnerMarks], bool] = any_marks) -> list[tuple[Record, OwnerMarks]]:
+    def find_captures(self, only: Callable[[OwnerMarks], bool]) -> list[tuple[Record, OwnerMarks]]:
         """Return the captures whose marks `only` accepts, entities included, by path; captures being read now are left out."""
         with self._refresh_lock:
             self._refresh()

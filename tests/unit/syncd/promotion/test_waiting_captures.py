@@ -37,7 +37,7 @@ def test_captures_are_told_with_their_marks(world):
     world.write("Notes/N.md", "---\npromote: true\n---\n")
     world.run()
     waits = waiting(world)
-    told = {record.path: marks for record, marks in waits.find_captures()}
+    told = {record.path: marks for record, marks in waits.find_captures(lambda _: True)}
     assert told == {
         "Captures/default/A.md": OwnerMarks(promote=True, promote_to="Ideas"),
         "Captures/default/B.md": OwnerMarks(),
@@ -61,7 +61,7 @@ def test_the_index_is_asked_again_only_about_what_has_changed(world, monkeypatch
     monkeypatch.setattr(Catalog, "owner_marks", lambda *asked: rows.extend(got := list(read_rows(*asked))) or got)
     with monkeypatch.context() as patched:
         patched.setattr(Vault, "read", lambda *_, **__: pytest.fail("a note was read"))
-        waits.find_captures()
+        waits.find_captures(lambda _: True)
         assert len(rows) == 20
         assert waits.marked().keys() == {f"Captures/default/{number}.md" for number in range(20)}
         assert len(rows) == 20
@@ -72,7 +72,7 @@ def test_the_index_is_asked_again_only_about_what_has_changed(world, monkeypatch
     assert waits.version != before
     assert marked(waits) == [("Captures/default/3.md", None)]
     assert len(rows) == 21
-    assert len(waits.find_captures()) == len(waits.marked()) == 19
+    assert len(waits.find_captures(lambda _: True)) == len(waits.marked()) == 19
     assert len(rows) == 21
 
 
@@ -81,7 +81,7 @@ def test_marks_are_those_of_the_bytes_that_the_index_has_seen(world):
     world.run()
     file.write_text("---\nid: a\npromote: true\n---\nx\n")
     waits = waiting(world)
-    [(record, marks)] = waits.find_captures()
+    [(record, marks)] = waits.find_captures(lambda _: True)
     assert (record.digest, marks) == (
         hashlib.sha256(b"---\nid: a\nreview: later\n---\nx\n").hexdigest(), OwnerMarks(review="later"),
     )  # fmt: skip
@@ -96,7 +96,7 @@ def test_a_look_that_fails_is_made_again(world, monkeypatch):
     broken = lambda *_: (_ for _ in ()).throw(Unavailable("no catalog"))  # noqa: E731 - it raises, and no more
     monkeypatch.setattr(Catalog, "owner_marks", broken)
     with pytest.raises(Unavailable):
-        waits.find_captures()
+        waits.find_captures(lambda _: True)
     monkeypatch.undo()
     assert marked(waits) == [("Captures/default/A.md", None)]
 
@@ -107,17 +107,17 @@ def test_a_note_whose_bytes_nobody_knows_is_left_out_until_it_is_read(world):
     index = world.app.opened.builds.scopes["captures"].index
     index.catalog.forget()
     waits = waiting(world)
-    assert (waits.find_captures(), waits.marked(), waits.count()) == ([], {}, [])
+    assert (waits.find_captures(lambda _: True), waits.marked(), waits.count()) == ([], {}, [])
     world.reopen()
     world.run()
-    assert len(waiting(world).find_captures()) == 1
+    assert len(waiting(world).find_captures(lambda _: True)) == 1
 
 
 def test_another_build_is_looked_through_anew(world):
     world.write("Captures/default/A.md", "---\nid: a\npromote: true\n---\nx\n")
     world.run()
     waits = waiting(world)
-    assert len(waits.find_captures()) == 1
+    assert len(waits.find_captures(lambda _: True)) == 1
     world.app.operations["index"]({"full": True}, lambda _: None)
     assert marked(waits) == [("Captures/default/A.md", None)]
 
