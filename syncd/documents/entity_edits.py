@@ -174,9 +174,8 @@ def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *,
         ]
         if moved:
             rest = remove_targets(left, lambda statement: which(statement) and statement.type != type, keep=True) or ""
-            draft.splice(
-                at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved]
-            )  # nested lines stay with the line above them
+            # Nested lines stay with the line above them.
+            draft.splice(at, at + 1, [*moved, rest] if is_list_item(line) else [rest, *moved])
         elif left != line:
             draft.splice(at, at + 1, [left])
     return draft.finish(now, {}, states=states)

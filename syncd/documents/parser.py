@@ -182,9 +182,8 @@ def _assemble(note: _ParsedNote, owned: _OwnProperties, kind: _Class, mtime_ms: 
         digest=note.digest,
         content_hash=sha256((strip_link_numbers(body, page) if page else note.body).encode()),
         collection=kind.collection,
-        tags=_remove_repeats(
-            [*kind.tags, *(() if kind.file else outlined.tags)]
-        ),  # tags in a file's text do not count: its author did not know the tags of this vault
+        # Tags in a file's text do not count: its author did not know the tags of this vault.
+        tags=_remove_repeats([*kind.tags, *(() if kind.file else outlined.tags)]),
         aliases=aliases,
         summary=owned.text("summary"),
         source=unicodedata.normalize("NFC", source) if (source := owned.text("source")) else source,

@@ -14,9 +14,8 @@ from typing import Final
 from syncd.git.repository import GitPosition, Repository
 
 _MOVE = re.compile(rb"([0-9a-f]{40,64}) ([0-9a-f]{40,64}) ")  # a line of the log: old commit, new commit
-_STEP = re.compile(
-    rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z"
-)  # new commit, time (epoch s), how
+# New commit, time (epoch s), how.
+_STEP = re.compile(rb"[0-9a-f]{40,64} ([0-9a-f]{40,64}) .*? (\d+) [+-]\d{4}(?:\t(.*))?\Z")
 _UNKNOWN = re.compile(r"[0-9a-f]{40,64} [0-9a-f]{40,64}\n")  # Git echoes the line when it lacks one of the commits
 RECENT: Final = 64 * 1024  # bytes of HEAD's log that are read: some hundreds of moves
 ASKED: Final = 200  # most commits checked for one file

@@ -39,9 +39,8 @@ WANTED: Final = ("since", "until", "before", "key", "tool", "surface", "workspac
 
 log = logging.getLogger(__name__)
 
-_INSERT: Final = (
-    "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"  # in the order of COLUMNS
-)
+# In the order of COLUMNS.
+_INSERT: Final = "INSERT INTO audit VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 _FOUND: Final = """SELECT * FROM audit WHERE seq > coalesce(:after, 0) AND (:before IS NULL OR seq < :before)
     AND (:since IS NULL OR at >= :since) AND (:until IS NULL OR at < :until) AND (:key IS NULL OR :key IN (key, name))
     AND (:tool IS NULL OR tool = :tool) AND (:surface IS NULL OR surface = :surface)
@@ -134,9 +133,8 @@ class AuditLog:
         self._ledger = ledger
         self._names = MaskedNames(ledger)
         self._lock = threading.RLock()
-        self._denials: dict[
-            str, tuple[float, float, int]
-        ] = {}  # key → entries left, time of that, and entries omitted since
+        # key → entries left, time of that, and entries omitted since
+        self._denials: dict[str, tuple[float, float, int]] = {}
         last = ledger.query("SELECT seq, seal FROM audit ORDER BY seq DESC LIMIT 1")
         self.head = Head(*last[0]) if last else Head()
         self._noted, self._came = (

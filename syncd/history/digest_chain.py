@@ -26,9 +26,8 @@ class Entry:
 
     seq: int  # 1, 2, 3 … without a gap
     at: int  # epoch milliseconds
-    kind: (
-        str  # create, update, delete, undone, moved, kept: state of a file; denied, read, pruned, cut: not about a file
-    )
+    # create, update, delete, undone, moved, kept: state of a file; denied, read, pruned, cut: not about a file
+    kind: str
     surface: str  # mcp, rest, cli, daemon or file
     tool: str = ""
     request: str = ""

@@ -17,9 +17,8 @@ WRITES: Final = frozenset({"create", "update", "delete"})  # kinds
 RESTORE: Final = "restore"  # the tool of a restored version
 # The daemon's writes that follow from the text of a note; it repeats them where they are missing.
 FOLLOWING: Final = frozenset({"adoption", "enrichment", "review"})
-OWNERS: Final = frozenset(
-    {"promote", "unpromote", "review.dismiss", "unarchive", "archive", "drag"}
-)  # decisions of the owner
+# Decisions of the owner.
+OWNERS: Final = frozenset({"promote", "unpromote", "review.dismiss", "unarchive", "archive", "drag"})
 By: TypeAlias = Literal["agent", "owner", "memex", "hand"]
 Hand: TypeAlias = Literal["hand", "key"]  # whether only people wrote a note, or an agent too
 _BY: Final[Mapping[str, By]] = {"mcp": "agent", "rest": "agent", "cli": "owner", "daemon": "memex", "file": "hand"}

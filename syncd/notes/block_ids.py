@@ -9,9 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
-BLOCK = re.compile(
-    r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])"
-)  # starts of lines that don't begin a paragraph
+# Starts of lines that don't begin a paragraph.
+BLOCK = re.compile(r"[ \t]*(?:(?:[-+*]|[0-9]{1,9}[.)])(?:[ \t]|\Z)|`{3}|~{3}|[>|#])")
 
 _ID = re.compile(r"\^[A-Za-z0-9-]++")
 _OURS = re.compile(r"\^[oO][1-9][0-9]{0,11}")

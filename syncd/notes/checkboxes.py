@@ -41,9 +41,8 @@ class ProposalOutcome:
 
     done: bool
     said: str
-    over: bool = (
-        False  # another box of the question was ticked, so the outcome is written even if this box was not ticked
-    )
+    # Another box of the question was ticked, so the outcome is written even if this box was not ticked.
+    over: bool = False
 
 
 def format_checkbox(text: str, key: str) -> str:

@@ -168,9 +168,8 @@ class _Reader:
         self.starts = _line_starts(body)
         self.out = Outline(body)
         self.hidden = list(hidden)
-        self.pieces: list[
-            tuple[BlockKind, int, int, Heading | None]
-        ] = []  # top-level: kind, first line, line after the last
+        # Top-level: kind, first line, line after the last.
+        self.pieces: list[tuple[BlockKind, int, int, Heading | None]] = []
         self.found: list[tuple[int, Link]] = []  # the links, each with its offset
         self.quotes = 0
 

@@ -300,9 +300,8 @@ class _Reader:
     """Builds values from YAML events of one front matter."""
 
     def __init__(self) -> None:
-        self.stack: list[
-            tuple[dict[str, Any] | list[Any], str | None]
-        ] = []  # open containers, each with its current key
+        # Open containers, each with its current key.
+        self.stack: list[tuple[dict[str, Any] | list[Any], str | None]] = []
         self.root: dict[str, Any] | None = None
         self.keys: dict[str, PropertyKey] = {}
         self.repeated: list[str] = []

@@ -42,9 +42,8 @@ class ShareRules:
 
     inbox: str
     never: tuple[str, ...] = ()
-    entries: Mapping[str, Sequence[str]] = field(
-        default_factory=dict
-    )  # of each workspace, as `make_entry` returns them
+    # Of each workspace, as `make_entry` returns them.
+    entries: Mapping[str, Sequence[str]] = field(default_factory=dict)
     _folders: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     _notes: Mapping[str, frozenset[str]] = field(init=False, repr=False, compare=False)
     _is_never: Callable[[str], bool] = field(init=False, repr=False, compare=False)

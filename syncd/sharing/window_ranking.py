@@ -10,9 +10,8 @@ from typing import Final
 
 from index.model import Hit
 
-AHEAD: Final = (
-    2  # how many more shared notes than captures may stand above a capture that fits, unless weak ones precede it
-)
+# How many more shared notes than captures may stand above a capture that fits, unless weak ones precede it.
+AHEAD: Final = 2
 
 
 def join_hits(hits: Iterable[Hit]) -> list[Hit]:

@@ -35,9 +35,8 @@ from syncd.state.ledger import Ledger
 from syncd.state.trusted_time import trusted_ms
 from syncd.vault.vault import Vault
 
-LOCKED_S: Final = (
-    30.0  # how long after an edit a lock of Git is waited for; an unfinished merge is waited for without a limit
-)
+# How long after an edit a lock of Git is waited for; an unfinished merge is waited for without a limit.
+LOCKED_S: Final = 30.0
 # Defects of notes that contain several versions of themselves: it is unknown which one counts.
 TORN: Final = frozenset({"conflict-copy", "merge-conflict", "unclosed-frontmatter"})
 LATEST_MS: Final = 253_402_300_800_000  # the year 10000

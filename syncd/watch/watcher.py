@@ -68,9 +68,8 @@ class Watcher:
         self._remote = ""
         # What is mounted inside the vault: no watch covers what is mounted later.
         self._mounts: list[tuple[str, ...]] | None = None
-        self._listed = self._compared = (
-            0.0  # times of the last request for a listing, and of the last comparison of watches with the disk
-        )
+        # Times of the last request for a listing, and of the last comparison of watches with the disk.
+        self._listed = self._compared = 0.0
         self._overflows = 0  # overflows counted by replaced `FolderEvents`
         self._restarts = 0
 

@@ -96,9 +96,8 @@ class ApiKeys:
         self._ledger = ledger
         self._lock = threading.RLock()
         self._static = _static_keys(static or {})
-        self._keys: dict[
-            str, tuple[ApiKey, bytes, bytes]
-        ] = {}  # id -> key, digests of its secret and of the previous one
+        # id -> key, digests of its secret and of the previous one
+        self._keys: dict[str, tuple[ApiKey, bytes, bytes]] = {}
         self._used: dict[str, int] = {}  # id -> last use, not yet written
         self._version = -1
         self._load()

@@ -175,11 +175,8 @@ _VALUE: Final = rf"[\s\"'`*]{{0,8}}+(?P<value>{_CHARS})"
 _KEY_OF: Final = (
     "(?:(?<=api)|(?<=access)|(?<=private)|(?<=auth)|(?<=secret)|(?<=[ _-])|(?<![A-Za-z]))(?<!public[ _-])(?<!public)"
 )
-
-
-_FOLDED: Final = (
-    re.IGNORECASE | re.ASCII
-)  # without ASCII, "k" and "s" would be refused: two other characters are their capitals too
+# Without ASCII, "k" and "s" would be refused: two other characters are their capitals too.
+_FOLDED: Final = re.IGNORECASE | re.ASCII
 
 # A word in lower case, and the pattern that matches at its position.
 ASSIGNMENTS: Final[Mapping[str, tuple[str, re.RegexFlag]]] = {
