@@ -39,10 +39,6 @@ def format_message(subject: str, lines: Iterable[str] = (), trailers: Iterable[t
 def clean_line(text: str, most: int) -> str:
     """Return `text` in one line, without secrets and control characters, cut to `most` characters."""
     text = redact(text)  # before cutting, because half a secret is not recognized
-    shown = "".join(" " if char.isspace() else char for char in text if char.isspace() or not _is_harmful(char))
-    line = _BLANKS.sub(" ", shown).strip()
+    shown = (char for char in text if char.isspace() or unicodedata.category(char) not in _HARMFUL)
+    line = _BLANKS.sub(" ", "".join(shown)).strip()
     return line if len(line) <= most else line[: most - 1].rstrip() + "…"
-
-
-def _is_harmful(char: str) -> bool:
-    return unicodedata.category(char) in _HARMFUL

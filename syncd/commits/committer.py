@@ -279,7 +279,7 @@ class Committer:
         self.look_again()
         waiting = set(self._waiting)
         if self.is_on and self._has_history():
-            waiting |= self._list_written(self._audit.head.seq)
+            waiting |= self._audit.changed_paths(self._seen, self._audit.head.seq)
         kept = dict(self.kept)
         return {
             "on": self.is_on,
@@ -310,7 +310,7 @@ class Committer:
     def _collect_written(self, seen: int) -> None:
         """Add the files that were written since the last check, or that a stash held back then."""
         self._collect_stashed()
-        self._waiting |= self._list_written(seen)
+        self._waiting |= self._audit.changed_paths(self._seen, seen)
 
     def _collect_stashed(self) -> None:
         """Add the files written by Memex that a stash took or returned since the last check; if Git can't list them, wait."""
@@ -329,9 +329,6 @@ class Committer:
         asked = "".join(f"{commit}\n" for commit in commits if commit)
         answer = self._repo.query("cat-file", "--batch-check=%(objectname)", stdin=asked) or ""
         return any(line.endswith(" missing") for line in answer.split("\n"))
-
-    def _list_written(self, seen: int) -> set[str]:
-        return self._audit.changed_paths(self._seen, seen)
 
     def _commit_round(self, paths: Sequence[str], builder: CommitBuilder) -> list[MadeCommit]:
         """Commit Memex's own changes of these paths; files of a promotion are left to its own commit."""

@@ -183,7 +183,8 @@ class RemoteSync:
                 outcome = self._exchange(pull, push, tell, planned=planned)
             except (MemexError, OSError) as error:
                 failure = error if isinstance(error, MemexError) else _system_failure(error)
-                if not self._is_planned and (isinstance(failure, NothingTracked) or self._repo.query("remote") == ""):
+                is_planned = self._settings.push or self._settings.pull_s  # by the settings
+                if not is_planned and (isinstance(failure, NothingTracked) or self._repo.query("remote") == ""):
                     self._record_success()  # a vault without a remote, or without Git, is fine
                 else:
                     self._record_failure(failure)
@@ -191,11 +192,6 @@ class RemoteSync:
                 raise failure from None
             self._record_success()
             return outcome
-
-    @property
-    def _is_planned(self) -> bool:
-        """Return whether the settings ask for automatic pulls or pushes."""
-        return bool(self._settings.push or self._settings.pull_s)
 
     def _record_success(self) -> None:
         self._unfinished = (False, False)
@@ -339,7 +335,8 @@ class RemoteSync:
 
         Raises MergeNeedsPerson if only a person can merge them; in a conflict, it first keeps `theirs` under a ref."""
         if self._list_refs(f"--merged={theirs}", f"--no-merged={ours}", REWRITTEN):
-            raise self._rewritten_error(tracked)
+            rewritten = RepositoryState("rewritten", upstream=tracked.tracking.removeprefix("refs/remotes/"))
+            raise MergeNeedsPerson(self._repo.advice(rewritten), rewritten.state)
         tell("merging")
         tree = self._merge_trees(tracked, ours, theirs)
         # The message contains constants and the remote's name, and no text of a note.
@@ -429,10 +426,6 @@ class RemoteSync:
         """Return whether the branch contains a commit that the remote once had and `theirs` lacks, whichever program fetched it."""
         shared = self._repo.query("merge-base", "--fork-point", tracked.tracking, tracked.branch)
         return shared is not None and not self._history_has(theirs, shared)
-
-    def _rewritten_error(self, tracked: TrackedBranch) -> MergeNeedsPerson:
-        upstream = tracked.tracking.removeprefix("refs/remotes/")
-        return MergeNeedsPerson(self._repo.advice(RepositoryState("rewritten", upstream=upstream)), "rewritten")
 
     def _count_commits(self, tip: str, known: str) -> int:
         return int(self._repo.query("rev-list", "--count", tip, f"^{known}") or 0)

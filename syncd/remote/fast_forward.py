@@ -125,7 +125,8 @@ def apply_step(repo: Repository, state: Path, step: ForwardStep) -> list[str]:
         return []
     begun = not any(word in result.said for word in _REFUSED)  # for example, the disk is full
     # Otherwise another tool, such as Syncthing, may already have brought the same files.
-    if begun or ("Aborting" in result.said and _has_arrived(survey(repo, step.changes))):
+    states = set(survey(repo, step.changes).values()) if "Aborting" in result.said else set[State]()
+    if begun or ("new" in states and states <= {"old", "new"}):
         left = finish_interrupted(repo, state)
         if repo.head() == step.new:
             return left
@@ -142,10 +143,6 @@ def _failure(result: ProcessResult) -> Conflict | Unavailable:
         return ConcurrentGitChange("another program works in the repository; Memex changed no file")
     message = " ".join(line for line in result.said.splitlines() if not line.startswith("hint:"))
     return Conflict(f"Git refuses the commits of the remote: {message.strip()[:400]}")
-
-
-def _has_arrived(states: Mapping[str, State]) -> bool:
-    return set(states.values()) <= {"old", "new"} and "new" in states.values()
 
 
 # After a crash
@@ -244,7 +241,8 @@ def survey(repo: Repository, changes: Sequence[ChangedEntry]) -> dict[str, State
         for change in changes:
             seen = lstat(choose_opener(), root, change.path)
             if seen is None:
-                states[change.path] = _missing_state(change)
+                is_new = _is_null_blob(change.blobs[0])
+                states[change.path] = "new" if change.is_removal else "old" if is_new else "missing"
                 if not change.is_removal and (obstacle := _find_obstacle(root, change.path)):
                     obstacles[change.path] = obstacle
             elif stat.S_ISLNK(seen.st_mode):
@@ -274,10 +272,6 @@ def _open_vault(repo: Repository) -> Iterator[int]:
         yield root
     finally:
         os.close(root)
-
-
-def _missing_state(change: ChangedEntry) -> State:
-    return "new" if change.is_removal else "old" if _is_null_blob(change.blobs[0]) else "missing"
 
 
 def _find_obstacle(root: int, path: str) -> str | None:

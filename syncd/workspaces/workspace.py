@@ -301,7 +301,7 @@ class Workspace:
 
     def totals(self) -> WorkspaceTotals:
         """Return the totals of this workspace."""
-        return count_totals(self._index, self.name, self.namespace, self._degraded())
+        return count_totals(self._index, self.name, self.namespace, self._inbox.degraded(self._counted_folder))
 
     def read_content(self, record: Record) -> str:
         """Return the body of a document exactly as in its file; for a node see `agent_paths.strip_link_numbers`."""
@@ -480,10 +480,6 @@ class Workspace:
     def _sees(self, record: Record) -> bool:
         """Return whether a document is in this workspace and namespace."""
         return record.workspace == self.name and self.namespace in (None, record.namespace)
-
-    def _degraded(self) -> list[str]:
-        """Return what is degraded now."""
-        return self._inbox.degraded(self._counted_folder)
 
     @property
     def _counted_folder(self) -> str:
