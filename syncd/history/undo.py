@@ -73,14 +73,6 @@ class UndoStep:
         return (0 if self.target_digest else 3) if not is_note(self.path) else (1 if self.target_digest else 2)
 
 
-@dataclass(slots=True)
-class UndoResult:
-    """Holds the completed and the skipped steps."""
-
-    done: list[UndoStep]
-    skipped: list[UndoStep]
-
-
 class Undo:
     """Undoes writes to the files of one vault. `indexed` is called with the changed paths."""
 
@@ -158,21 +150,21 @@ class Undo:
             return named
         return sorted(steps, key=lambda step: (step.path == end, step.sort_key))
 
-    def carry_out(self, steps: Sequence[UndoStep], progress: Progress) -> UndoResult:
-        """Carry out the steps, and index the changed files."""
-        result = UndoResult([], [])
+    def carry_out(self, steps: Sequence[UndoStep], progress: Progress) -> tuple[list[UndoStep], list[UndoStep]]:
+        """Carry out the steps, and index the changed files; return the completed and the skipped steps."""
+        done, skipped = list[UndoStep](), list[UndoStep]()
         try:
             for number, step in enumerate(steps):
                 progress(number, len(steps), "undoing")
                 ended = step if step.reason else self._try_step(step)
                 if ended.reason:
-                    result.skipped.append(ended)
+                    skipped.append(ended)
                 elif ended.now != ended.target_digest:
-                    result.done.append(ended)
+                    done.append(ended)
         finally:
-            if result.done:
-                self._indexed({step.path for step in result.done})
-        return result
+            if done:
+                self._indexed({step.path for step in done})
+        return done, skipped
 
     def _try_step(self, step: UndoStep) -> UndoStep:
         """Carry out one step; return it, with the reason if that failed."""

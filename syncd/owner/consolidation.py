@@ -141,11 +141,13 @@ def _undo(
 def _undo_in_graph(key: str, execution: ProposalExecution, undo: Undo, progress: Progress) -> list[str]:
     """Undo what the graph wrote, as the writes of one call; return the changed files."""
     steps = undo.plan(undo.writes_of_call(key)[0])
-    made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
-    if made.skipped:
-        raise Conflict(f"{made.skipped[0].path} is as before the undo: {made.skipped[0].reason}")
+    done, skipped = undo.carry_out(
+        steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+    )
+    if skipped:
+        raise Conflict(f"{skipped[0].path} is as before the undo: {skipped[0].reason}")
     execution.mark_undone(key)
-    return [step.path for step in made.done]
+    return [step.path for step in done]
 
 
 def _proposal_fields(snapshot: VaultSnapshot, proposal: ReportedProposal) -> dict[str, Any]:

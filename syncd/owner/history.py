@@ -43,8 +43,10 @@ def operations(
         if arguments.get("dry_run"):
             return _undo_result("", planned, [step for step in steps if step.reason])
         _refuse_unseen_plan(arguments, [_step_fields(step)["entries"] for step in planned])
-        made = undo.carry_out(steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage}))
-        return _undo_result(AUTHOR.get().request if made.done else "", made.done, made.skipped)
+        done, skipped = undo.carry_out(
+            steps, lambda number, of, stage: progress({"done": number, "total": of, "stage": stage})
+        )
+        return _undo_result(AUTHOR.get().request if done else "", done, skipped)
 
     def restore(arguments: Arguments, _: Any) -> dict[str, Any]:
         version = str(arguments["version"]).strip()

@@ -166,8 +166,8 @@ def test_an_agent_s_change_of_a_note_with_a_secret_name_can_be_undone(rim):
     was = file.read_bytes()
     assert not call(rim, space, "kb_update_note", id="undone", text="changed by an agent")[1]
     entries, last = rim.world.app.services.undo.writes_of_call("undone")
-    result = rim.world.app.services.undo.carry_out(
+    done, _ = rim.world.app.services.undo.carry_out(
         rim.world.app.services.undo.plan(entries, last=last), lambda *_: None
     )
-    assert [step.path for step in result.done] == [path]
+    assert [step.path for step in done] == [path]
     assert file.read_bytes() == was
