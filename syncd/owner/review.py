@@ -24,7 +24,7 @@ from syncd.documents.owner_marks import OwnerMarks
 from syncd.indexes import note_lookup
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.owner.promotion import parse_ids, run_each
-from syncd.promotion.promoted_note import Problem, choose_destination, choose_folder
+from syncd.promotion.promoted_note import Problem, choose_folder
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.review.archive import Archive
 from syncd.review.review import Review
@@ -198,13 +198,11 @@ def _goal_fields(
     raw, stat = snapshot.vault.read(record.path)
     document = snapshot.parse(raw, record.path, stat)
     try:
-        where = choose_destination(
-            document, marks, promotion.rules, folder=promotion.folder, name=promotion.name, inbox=snapshot.inbox
-        )
+        goal, by, _ = choose_folder(document, marks, promotion.rules, folder=promotion.folder, inbox=snapshot.inbox)
     except Problem as error:
         return {"goal": None, "by": "", "reason": "", "problem": error.message, "change": None}
-    suggested = next((folder.reason for folder in suggestions.folders if folder.what == where.folder), "suggested")
-    return {"goal": where.folder, "by": where.by, "reason": REASONS.get(where.by, suggested), "change": None}
+    suggested = next((folder.reason for folder in suggestions.folders if folder.what == goal), "suggested")
+    return {"goal": goal, "by": by, "reason": REASONS.get(by, suggested), "change": None}
 
 
 def _excerpt(snapshot: VaultSnapshot, path: str) -> str:

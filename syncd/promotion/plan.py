@@ -29,9 +29,10 @@ from syncd.promotion.link_updates import LinkUpdates, plan_link_updates
 from syncd.promotion.promoted_note import (
     Problem,
     candidate_names,
-    choose_destination,
+    choose_folder,
     derive_other_id,
     promote_text,
+    promoted_name,
     refusal_reason,
     replace_id,
     spell_like_existing,
@@ -145,18 +146,12 @@ def make_plan(
     document, raw = read_promotable(snapshot, record)
     owner_marks, reserved = read_marks(decode(raw)), reserved or {}
     settings, name = snapshot.settings.promote, rename_instruction_file(base_name(record.path))[:-3]
-    where = choose_destination(
-        document,
-        owner_marks,
-        settings.rules,
-        folder=settings.folder,
-        name=settings.name,
-        inbox=snapshot.inbox,
-        to=to,
-        old_title=snapshot.keeps_old_title(record),
+    chosen, by, template = choose_folder(
+        document, owner_marks, settings.rules, folder=settings.folder, inbox=snapshot.inbox, to=to
     )
-    folder = resolve_folder(snapshot, where.folder, reserved)
-    target = join(folder, f"{_choose_name(snapshot, folder, called or where.stem, name, reserved)}.md")
+    stem = promoted_name(document, template or settings.name, old_title=snapshot.keeps_old_title(record))
+    folder = resolve_folder(snapshot, chosen, reserved)
+    target = join(folder, f"{_choose_name(snapshot, folder, called or stem, name, reserved)}.md")
     stored = find_stored_file(
         snapshot, document, resolve_folder(snapshot, settings.attachments or folder, reserved), reserved
     )
@@ -165,7 +160,7 @@ def make_plan(
             raise Problem(f"the path {path!r} {wrong}")
     id = choose_id(snapshot, document, raw)
     text = compose_text(raw, at, id, taken)
-    return Plan(document, raw, target, text, at, tool, where.by, id, tuple(taken), stored)
+    return Plan(document, raw, target, text, at, tool, by, id, tuple(taken), stored)
 
 
 def compose_text(raw: bytes, at: int, id: str, taken: Sequence[str]) -> bytes:

@@ -97,15 +97,6 @@ class PromotionRule:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Destination:
-    """Describes where a capture goes, and its new base name (without ".md")."""
-
-    folder: str  # "" = the vault's root
-    stem: str
-    by: str  # what chose the folder: "you", "rule", "suggestion", "setting"
-
-
 def refusal_reason(document: Document, marks: OwnerMarks) -> str:
     """Return why this capture can't be promoted at all; "" = it can."""
     if document.type == "entity":
@@ -121,26 +112,6 @@ def refusal_reason(document: Document, marks: OwnerMarks) -> str:
     return ""
 
 
-def choose_destination(
-    document: Document,
-    marks: OwnerMarks,
-    rules: Sequence[PromotionRule],
-    *,
-    folder: str,
-    name: str,
-    inbox: str,
-    to: str | None = None,
-    old_title: bool = False,
-) -> Destination:
-    """Choose where this capture goes. Raises Problem for an invalid folder.
-
-    `to` is the folder of a command, and takes precedence. `old_title`: Memex made the file's name from an earlier title,
-    so no person chose it."""
-    where, by, rule = choose_folder(document, marks, rules, folder=folder, inbox=inbox, to=to)
-    template = rule.name if rule and rule.name and by == "rule" else name
-    return Destination(where, promoted_name(document, template, old_title=old_title), by)
-
-
 def choose_folder(
     capture: Document | Record,
     marks: OwnerMarks,
@@ -149,8 +120,11 @@ def choose_folder(
     folder: str,
     inbox: str,
     to: str | None = None,
-) -> tuple[str, str, PromotionRule | None]:
-    """Choose the folder of this capture; return it with what chose it, and the rule that matches, if any. Raises Problem as above."""
+) -> tuple[str, str, str]:
+    """Choose the folder of this capture, "" = the vault's root. Raises Problem for an invalid folder.
+
+    Return it with what chose it ("you", "rule", "suggestion" or "setting"), and the template for the name that a choosing rule
+    gives, if any. `to` is the folder of a command, and takes precedence."""
     if to is None and "promote_to" in marks.unclear:
         raise Problem("its `promote_to` is not a folder: write a path such as Projects/Ideas")
     rule = next((candidate for candidate in rules if candidate.matches(capture)), None)
@@ -161,7 +135,7 @@ def choose_folder(
         (marks.suggested_folder, "suggestion"),
     )
     where, by = next(((path, by) for path, by in chosen if path is not None), (folder, "setting"))
-    return check_folder(where, inbox), by, rule
+    return check_folder(where, inbox), by, rule.name if rule and by == "rule" else ""
 
 
 def check_folder(folder: str, inbox: str) -> str:
@@ -192,7 +166,9 @@ def spell_like_existing(folder: str, there: Iterable[str]) -> str:
 
 
 def promoted_name(document: Document, template: str, *, old_title: bool = False) -> str:
-    """Return the base name that a template gives a capture; its current one where the template gives none."""
+    """Return the base name that a template gives a capture; its current one where the template gives none.
+
+    `old_title`: Memex made the file's name from an earlier title, so no person chose it."""
     current = note_name(document.path)
     values = {
         "title": document.title if old_title else name_of_capture(document),

@@ -17,7 +17,7 @@ from syncd.promotion.promoted_note import (
     PromotionRule,
     candidate_names,
     check_folder,
-    choose_destination,
+    choose_folder,
     promote_text,
     promoted_name,
     refusal_reason,
@@ -302,16 +302,9 @@ RULES = [
 )  # fmt: skip
 def test_where_a_capture_goes(front, to, rules, found):
     text = f"---\nid: a\n{front}\n---\nbody\n"
-    where = choose_destination(
-        note(text, "Captures/default/X.md"),
-        read_marks(text),
-        rules,
-        folder="Notes",
-        name="{title}",
-        inbox="Captures",
-        to=to,
-    )
-    assert (where.folder, where.stem, where.by) == found
+    capture = note(text, "Captures/default/X.md")
+    folder, by, template = choose_folder(capture, read_marks(text), rules, folder="Notes", inbox="Captures", to=to)
+    assert (folder, promoted_name(capture, template or "{title}"), by) == found
 
 
 @pytest.mark.parametrize(
