@@ -21,12 +21,12 @@ from typing import IO, Final, Self
 from index.errors import Conflict, Unavailable
 from syncd.commits.object_writer import ObjectWriter
 from syncd.commits.tree_series import TreeSeries, is_sha1, name_object
+from syncd.git.child_process import ProcessResult
 from syncd.git.ignored_paths import find_ignored
 from syncd.git.repository import (
     INDEX_CHANGES,
     OBJECT,
     GitFailed,
-    GitResult,
     IndexChange,
     Repository,
     name_author,
@@ -159,8 +159,8 @@ class CommitBuilder:
         with tempfile.TemporaryFile(dir=self._folder) as out:
             stdin, env = f"{blob.oid} {path}\n".encode(), {"GIT_LFS_SKIP_SMUDGE": "1"}
             result = self._run_with_filters("cat-file", "--batch", "--filters", stdin=stdin, env=env, out=out)
-            if result.status:
-                raise FilesRefused([path], "cat-file", result.err)
+            if result.code:
+                raise FilesRefused([path], "cat-file", result.said)
             end = out.seek(0, os.SEEK_END)
             out.seek(0)
             if not OBJECT.fullmatch(out.readline()):  # it names the size of the blob, not of the file
@@ -176,7 +176,7 @@ class CommitBuilder:
         if self.base is None:
             return self._read_index()
         result = self._repo.read_staged(self.base)
-        if result.status:
+        if result.code:
             raise _command_error("diff-index", result)
         return {path: change.blob for path, change in parse_index_changes(result.out).items()}
 
@@ -254,19 +254,19 @@ class CommitBuilder:
             # Removals first, so that they don't block new paths.
             order = sorted(changes, key=lambda path: (changes[path] is not None, path))
             result = self._update_index(order)
-            if result.status and of == 1:
+            if result.code and of == 1:
                 refused = self._find_refused(order)
                 self.drop_changes()
                 if refused == order:
                     self._check_space()
                 if refused:
-                    raise FilesRefused(refused, "update-index", result.err)
-        if result.status:
+                    raise FilesRefused(refused, "update-index", result.said)
+        if result.code:
             raise _command_error("update-index", result)
 
     def _find_refused(self, order: Sequence[str]) -> list[str]:
         """Return those of these paths that Git refuses; it is asked about ever smaller parts."""
-        if not self._update_index(order).status:
+        if not self._update_index(order).code:
             return []
         half = len(order) // 2
         return [*self._find_refused(order[:half]), *self._find_refused(order[half:])] if half else list(order)
@@ -313,12 +313,12 @@ class CommitBuilder:
         named = author if any(map(str.isalnum, author)) else "Memex"  # Git refuses some names, such as only dots
         who = {**self._plain, **name_author(named)}
         result = self._repo.run(*words, stdin=message.encode(), env=who)
-        if result.status:
+        if result.code:
             who |= self._repo.identity(named)
             return self._run(*words, stdin=message.encode(), env=who).text
         return result.text
 
-    def _update_index(self, paths: Iterable[str]) -> GitResult:
+    def _update_index(self, paths: Iterable[str]) -> ProcessResult:
         """Update the private index at these paths from the private tree."""
         self._unlock()
         stdin = "".join(f"{path}\0" for path in paths).encode()
@@ -351,7 +351,7 @@ class CommitBuilder:
         result = self._repo.run(
             "update-ref", "-m", "commit (memex)", "HEAD", self._tip, self.base or "", env=self._plain
         )
-        if result.status:
+        if result.code:
             with suppress(Conflict, Unavailable):  # the next builder tries again
                 self._unstage()
             raise (
@@ -383,12 +383,12 @@ class CommitBuilder:
 
     def _run_with_filters(
         self, *words: str, stdin: bytes, env: Mapping[str, str], out: IO[bytes] | None = None
-    ) -> GitResult:
+    ) -> ProcessResult:
         """Run a command that runs filters; it can be stopped, because it writes only private files."""
         result = self._repo.run_in_session(*words, environ=env, stdin=stdin, limit_s=FILTER_S, out=out)
         if result.late:
             raise FilterHangs(f"a filter of the repository did not finish within {FILTER_S:g} s")
-        return GitResult(result.code, b"", result.said)
+        return result
 
     def _run(
         self,
@@ -397,9 +397,9 @@ class CommitBuilder:
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
-    ) -> GitResult:
+    ) -> ProcessResult:
         result = self._repo.run(command, *options, stdin=stdin, env=env, out=out)
-        if result.status:
+        if result.code:
             raise _command_error(command, result)
         return result
 
@@ -432,7 +432,7 @@ def _lfs_digest(raw: bytes) -> str:
     return match[1].decode() if match else ""
 
 
-def _command_error(command: str, result: GitResult) -> Conflict | Unavailable:
-    if ".lock'" in result.err and "File exists" in result.err:
+def _command_error(command: str, result: ProcessResult) -> Conflict | Unavailable:
+    if ".lock'" in result.said and "File exists" in result.said:
         return GitLockHeld("another program works in the repository")
-    return GitFailed(f"git {command} failed: {result.err or result.status}")
+    return GitFailed(f"git {command} failed: {result.said or result.code}")

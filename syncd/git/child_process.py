@@ -42,6 +42,16 @@ class ProcessResult:
     said: str  # output on stderr
     late: bool = False  # it was ended at its time limit, or because the caller stopped
 
+    @property
+    def text(self) -> str:
+        """Return the output as one line of text."""
+        return self.out.decode("utf-8", "surrogateescape").strip()
+
+    @property
+    def fields(self) -> list[str]:
+        """Return the fields of the output of a Git command with `-z`; the last one is empty."""
+        return self.out.decode("utf-8", "surrogateescape").split("\0")
+
 
 def inherited_environment(environ: Mapping[str, str]) -> dict[str, str]:
     """Return the part of this process's environment that other programs get."""

@@ -44,8 +44,8 @@ class SparseFiles:
         seen = file_fingerprint(folder / "index") if (folder / "info/sparse-checkout").exists() else None
         if seen is not None and self._seen != seen:
             result = self._repo.run("ls-files", "-t", "-z")
-            if result.status:
-                raise GitFailed(f"git ls-files failed: {result.err or result.status}", retryable=True)
+            if result.code:
+                raise GitFailed(f"git ls-files failed: {result.said or result.code}", retryable=True)
             by_folder = defaultdict[str, list[str]](list)
             for line in result.fields:
                 if line.startswith("S "):
@@ -61,8 +61,8 @@ def find_ignored(repo: Repository, paths: Iterable[str], environ: Mapping[str, s
     stdin = "".join(f"./{path}\0" for path in paths)  # "./" makes a leading ":" part of the name
     plain = {**(environ or {}), "GIT_LITERAL_PATHSPECS": "0"}  # check-ignore accepts no other pathspecs
     result = repo.run("check-ignore", "-z", "--stdin", stdin=stdin.encode("utf-8", "surrogateescape"), env=plain)
-    if result.status not in (0, 1):
-        raise GitFailed(f"git check-ignore failed: {result.err or result.status}")
+    if result.code not in (0, 1):
+        raise GitFailed(f"git check-ignore failed: {result.said or result.code}")
     return {path.removeprefix("./") for path in result.fields if path}
 
 

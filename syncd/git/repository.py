@@ -80,25 +80,6 @@ class GitPosition:
 
 
 @dataclass(frozen=True, slots=True)
-class GitResult:
-    """Holds the exit status, the output and the error text of a Git command."""
-
-    status: int
-    out: bytes
-    err: str
-
-    @property
-    def text(self) -> str:
-        """Return the output as one line of text."""
-        return self.out.decode("utf-8", "surrogateescape").strip()
-
-    @property
-    def fields(self) -> list[str]:
-        """Return the fields of the output of a command with `-z`; the last one is empty."""
-        return self.out.decode("utf-8", "surrogateescape").split("\0")
-
-
-@dataclass(frozen=True, slots=True)
 class IndexChange:
     """Describes how one file of an index differs from a commit."""
 
@@ -120,7 +101,7 @@ class Repository:
         # Answers of Git, each with the fingerprint of the files that it depends on.
         self._marks: tuple[object, GitPosition] = (None, GitPosition())
         self._branch: tuple[object, str | None] = (None, None)
-        self._staged: tuple[object, GitResult] = (None, GitResult(0, b"", ""))
+        self._staged: tuple[object, ProcessResult] = (None, ProcessResult(0, b"", ""))
         self._readable: object = None  # Git could read the work tree
 
     # State
@@ -154,31 +135,31 @@ class Repository:
             return RepositoryState("no-repo", top=str(find_repository_around(Path(self.vault)) or ""))
         state = RepositoryState("ok", head=None, operation=self._find_operation(folder))
         head, result = None, self._ask_work_tree(folder)
-        if not result.status:
+        if not result.code:
             head = self.head()
             result = self._ask_staged(head) if head else self._ask("ls-files", "--unmerged", "-z")
-        if result.status:
+        if result.code:
             return replace(state, state=self._name_failure(folder, result))
         unmerged = any(change.unmerged for change in parse_index_changes(result.out).values()) if head else result.out
         state = replace(state, head=head, branch=self._read_branch(folder))
         return self._read_work_tree_state(state, folder, unmerged=bool(unmerged))
 
-    def _name_failure(self, folder: Path, result: GitResult) -> str:
+    def _name_failure(self, folder: Path, result: ProcessResult) -> str:
         """Return the state of a repository whose work tree Git can't read."""
-        if "dubious ownership" in result.err:
+        if "dubious ownership" in result.said:
             return "dubious"
         if self.query("rev-parse", "--is-bare-repository") == "true":
             return "no-files"
         return "broken" if _is_whole(find_common_folder(folder)) else "unmade"
 
-    def _ask_work_tree(self, folder: Path) -> GitResult:
+    def _ask_work_tree(self, folder: Path) -> ProcessResult:
         """Ask Git for the work tree; a success holds until the configuration of the repository changes."""
         config = (find_common_folder(folder) / "config", folder / "config.worktree")
         seen = (folder, *map(file_fingerprint, config))
         if self._readable == seen:
-            return GitResult(0, b"", "")
+            return ProcessResult(0, b"", "")
         result = self._ask("rev-parse", "--show-toplevel")
-        self._readable = None if result.status else seen
+        self._readable = None if result.code else seen
         return result
 
     def _read_branch(self, folder: Path) -> str | None:
@@ -186,7 +167,7 @@ class Repository:
         known, seen = self._branch, branch_fingerprint(folder)
         if seen is None or known[0] != seen:
             result = self._ask("symbolic-ref", "--short", "--quiet", "HEAD")
-            known = (seen if result.status in (0, DETACHED) else None, None if result.status else result.text)
+            known = (seen if result.code in (0, DETACHED) else None, None if result.code else result.text)
             self._branch = known
         return known[1]
 
@@ -208,8 +189,8 @@ class Repository:
 
     def _has_lost_commit(self) -> bool:
         """Return whether HEAD names a commit that Git can't read; a branch without a commit has no name for one."""
-        names_commit = not self._ask("rev-parse", "--quiet", "--verify", "HEAD").status
-        return names_commit and self._ask("cat-file", "-e", "HEAD^{commit}").status != 0
+        names_commit = not self._ask("rev-parse", "--quiet", "--verify", "HEAD").code
+        return names_commit and self._ask("cat-file", "-e", "HEAD^{commit}").code != 0
 
     def _add_upstream_state(self, state: RepositoryState) -> RepositoryState:
         upstream = self.query("rev-parse", "--abbrev-ref", "--symbolic-full-name", "@{upstream}") or ""
@@ -260,19 +241,19 @@ class Repository:
             tuple(file_fingerprint(shared / name) for name in names),
         )
 
-    def read_staged(self, commit: str) -> GitResult:
+    def read_staged(self, commit: str) -> ProcessResult:
         """Return Git's list of how the index differs from a commit, for `parse_index_changes`.
 
         The last list holds while the index is the same file."""
         known, asked = self._staged, (commit, file_fingerprint(self.git_folder() / "index"))
         return known[1] if known[0] == asked else self._ask_staged(commit)
 
-    def _ask_staged(self, commit: str) -> GitResult:
+    def _ask_staged(self, commit: str) -> ProcessResult:
         seen = file_fingerprint(self.git_folder() / "index")  # read first, so that a write in between is seen
         # A file that was written this moment may be written again with equal times.
         is_settled = seen is not None and time.time_ns() - seen[0] > (_TICK_NS if seen[0] % 10**9 else _COARSE_TICK_NS)
         result = self._ask("diff-index", "--cached", *INDEX_CHANGES, commit)
-        self._staged = ((commit, seen) if is_settled and not result.status else None, result)
+        self._staged = ((commit, seen) if is_settled and not result.code else None, result)
         return result
 
     def read_reflog(self, since: int) -> list[bytes] | None:
@@ -290,7 +271,7 @@ class Repository:
     def query(self, command: str, *options: str, stdin: str = "") -> str | None:
         """Return Git's answer to a query, without the last line end; None when it fails."""
         result = self._ask(command, *options, stdin=stdin.encode("utf-8", "surrogateescape"))
-        return None if result.status else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
+        return None if result.code else result.out.decode("utf-8", "surrogateescape").removesuffix("\n")
 
     def run_in_session(self, *words: str, environ: Mapping[str, str] | None = None, **how: Any) -> ProcessResult:
         """Run Git with its output in files, with or without a time limit; `how` goes to `child_process.run`."""
@@ -307,7 +288,7 @@ class Repository:
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
-    ) -> GitResult:
+    ) -> ProcessResult:
         """Run a command that may change something, however long it takes: an interrupted write leaves locks.
 
         Its output goes to `out`, if given."""
@@ -322,17 +303,17 @@ class Repository:
         if not names:
             return {}
         result = self._ask("cat-file", "--batch", stdin="".join(f"{name}\n" for name in names).encode())
-        return {} if result.status else {name: raw for name, kind, raw in split_batch(result.out) if kind == "blob"}
+        return {} if result.code else {name: raw for name, kind, raw in split_batch(result.out) if kind == "blob"}
 
     def hooks_folder(self) -> Path:
         """Return the folder of Git's hooks. Raises Conflict when there is no repository that Git can read."""
         # Without our own options, which disable the person's hooks.
         words = ("rev-parse", "--path-format=absolute", "--git-path", "hooks")
         result = self._execute(self._make_command(()), *words, limit_s=_PATIENCE_S)
-        if result.status:
+        if result.code:
             state = self.read_state()
             raise Conflict(
-                self.advice(state) or f"Git can't find the hooks folder: {_error_text(result.err)}", state=state.state
+                self.advice(state) or f"Git can't find the hooks folder: {_error_text(result.said)}", state=state.state
             )
         return Path(result.out.decode("utf-8", "surrogateescape").removesuffix("\n"))
 
@@ -359,8 +340,8 @@ class Repository:
         if self.local_state() != "no-repo":
             return
         result = self._execute(self._make_command(), "init", "--quiet")
-        if result.status:
-            raise Unavailable(f"git init failed: {_error_text(result.err)}", retryable=False)
+        if result.code:
+            raise Unavailable(f"git init failed: {_error_text(result.said)}", retryable=False)
 
     def commit_all(self, message: str) -> str | None:
         """Commit every file of a new vault; returns the commit, None if nothing changed.
@@ -379,21 +360,21 @@ class Repository:
     def _find_git_folder(self) -> Path | None:
         return find_git_folder(Path(self.vault))
 
-    def _run_checked(self, command: str, *options: str, **how: Any) -> GitResult:
+    def _run_checked(self, command: str, *options: str, **how: Any) -> ProcessResult:
         result = self.run(command, *options, **how)
-        if result.status:
-            raise Unavailable(f"git could not commit: {_error_text(result.err)}", retryable=False)
+        if result.code:
+            raise Unavailable(f"git could not commit: {_error_text(result.said)}", retryable=False)
         return result
 
-    def _ask(self, command: str, *options: str, stdin: bytes = b"") -> GitResult:
+    def _ask(self, command: str, *options: str, stdin: bytes = b"") -> ProcessResult:
         """Run a query, which changes nothing and may therefore be interrupted."""
         return self._run_in_repository(command, *options, stdin=stdin, limit_s=_PATIENCE_S)
 
-    def _run_in_repository(self, *words: str, **how: Any) -> GitResult:
+    def _run_in_repository(self, *words: str, **how: Any) -> ProcessResult:
         """Run a command in the vault's own repository; without one it fails, so that no repository around it answers."""
         folder = self._find_git_folder()
         if not _is_whole(Path(self.vault) if folder is None else find_common_folder(folder)):
-            return GitResult(_NOT_FOUND, b"", "there is no repository")
+            return ProcessResult(_NOT_FOUND, b"", "there is no repository")
         return self._execute(self._make_command(), *words, **how)
 
     @staticmethod
@@ -405,17 +386,15 @@ class Repository:
         limit_s: float | None = None,
         env: Mapping[str, str] | None = None,
         out: IO[bytes] | None = None,
-    ) -> GitResult:
+    ) -> ProcessResult:
         """Run a command of Git through GitPython."""
         try:
             ended: ProcessResult = getattr(git, command.replace("-", "_"))(
                 *options, istream=stdin, env=env, output_stream=out, kill_after_timeout=limit_s
             )
         except _import_commands().git.exc.GitError as failure:
-            return GitResult(_NOT_FOUND, b"", str(failure))
-        return GitResult(
-            ended.code, ended.out, f"no answer within {limit_s:g} s" if ended.late else ended.said.removesuffix("\n")
-        )
+            return ProcessResult(_NOT_FOUND, b"", str(failure))
+        return replace(ended, said=f"no answer within {limit_s:g} s" if ended.late else ended.said.removesuffix("\n"))
 
     def _make_command(self, options: tuple[str, ...] = _OPTIONS) -> GitCommand:
         command: GitCommand = _import_commands().GitCommand()

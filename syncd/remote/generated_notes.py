@@ -48,8 +48,8 @@ def _write_tree(repo: Repository, tree: str, files: dict[str, bytes]) -> str:
 
         def run(*words: str, stdin: bytes = b"") -> str:
             result = repo.run(*words, stdin=stdin, env=env)
-            if result.status:
-                raise Unavailable(f"git {words[0]} failed: {result.err or result.status}")
+            if result.code:
+                raise Unavailable(f"git {words[0]} failed: {result.said or result.code}")
             return result.text
 
         run("read-tree", tree)

@@ -52,9 +52,9 @@ def find_tracked_branch(repo: Repository) -> TrackedBranch | None:
 
     Raises Unavailable if Git can't read the branch."""
     head = repo.run("symbolic-ref", "--quiet", "HEAD")
-    branch = "" if head.status else head.text
+    branch = "" if head.code else head.text
     output = repo.query("for-each-ref", _FORMAT, branch) if branch.startswith("refs/heads/") else ""
-    unread = head.status not in (0, DETACHED) and repo.local_state() not in ("no-git", "no-repo", "bare")
+    unread = head.code not in (0, DETACHED) and repo.local_state() not in ("no-git", "no-repo", "bare")
     if unread or output is None:
         raise Unavailable("Git can't read which branch of the remote the vault follows; Memex tries again later")
     remote, theirs, tracking, pushes = (output or "\0\0\0").split("\0")

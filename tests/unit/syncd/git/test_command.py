@@ -18,13 +18,13 @@ LEAVES = "!sh -c 'echo $$ > pid; exec sleep 60' & until [ -s pid ]; do sleep 0.0
 def test_a_process_that_git_leaves_running_holds_up_nobody(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     repository = Repository(tmp_path)
-    assert repository.run("config", "alias.leave", LEAVES).status == 0
+    assert repository.run("config", "alias.leave", LEAVES).code == 0
     for ask in (repository.run, repository._ask):
         begun = time.monotonic()
         result = ask("leave")
         os.kill(int((tmp_path / "pid").read_text()), signal.SIGKILL)  # it runs on, with both outputs open
         (tmp_path / "pid").unlink()
-        assert (result.status, result.text) == (0, "out")
+        assert (result.code, result.text) == (0, "out")
         assert time.monotonic() - begun < 20
 
 
@@ -49,7 +49,7 @@ def test_no_git_gets_our_variables_not_even_while_gitpython_is_imported(tmp_path
 
 def test_a_missing_git_is_no_error_while_gitpython_is_imported(tmp_path):
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    ask = "import sys; from syncd.git.repository import Repository; print(Repository(sys.argv[1]).run('gc').status)"
+    ask = "import sys; from syncd.git.repository import Repository; print(Repository(sys.argv[1]).run('gc').code)"
     environ = {**os.environ, "PATH": str(tmp_path)}
     result = subprocess.run(
         [sys.executable, "-c", ask, tmp_path], env=environ, capture_output=True, text=True, check=False

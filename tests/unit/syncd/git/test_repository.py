@@ -261,10 +261,10 @@ def test_a_git_that_is_gone_is_told(history, repo, tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(folder))
     assert (repo.local_state(), repo.query("rev-parse", "HEAD"), repo.head()) == ("no-git", None, None)
     result = repo.run("status")
-    assert (result.status, result.out) == (127, b"")
-    assert "git" in result.err
-    assert "not found" in result.err
-    assert "env" not in result.err
+    assert (result.code, result.out) == (127, b"")
+    assert "git" in result.said
+    assert "not found" in result.said
+    assert "env" not in result.said
     assert repo.run_in_session("status").code == 127
 
 
@@ -334,7 +334,7 @@ def test_a_question_that_hangs_is_ended_with_all_that_it_started(history, repo, 
     run(history, "config", "alias.hang", f"!(while sleep 0.05; do echo >> '{tmp_path}/beats'; done) & wait")
     started = time.monotonic()
     result = repo._ask("hang")
-    assert (result.status != 0, result.err) == (True, "no answer within 1.5 s")
+    assert (result.code != 0, result.said) == (True, "no answer within 1.5 s")
     assert repo.query("hang") is None
     assert time.monotonic() - started < 10
     beats = (tmp_path / "beats").read_bytes()

@@ -390,7 +390,7 @@ def test_while_git_can_not_list_what_a_sparse_checkout_leaves_out_nothing_is_pro
 
     def failing(self, command, *options, **more):
         result = run(self, command, *options, **more)
-        return replace(result, status=128, out=b"") if (command, options[:1]) == ("ls-files", ("-t",)) else result
+        return replace(result, code=128, out=b"") if (command, options[:1]) == ("ls-files", ("-t",)) else result
 
     with monkeypatch.context() as patch:
         patch.setattr(Repository, "run", failing)
