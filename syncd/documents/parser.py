@@ -36,6 +36,7 @@ from syncd.notes.front_matter import (
     is_unclosed,
     read,
     replace_undecoded,
+    spelling_of,
     split,
 )
 from syncd.notes.inline_syntax import find_wikilinks, is_tag
@@ -87,9 +88,11 @@ def parse(raw: bytes, path: str, *, mtime_ms: int, inbox: str, collections: Sequ
     note = _read_note(raw, path, defects)
     owned = _OwnProperties(note.values, locate(path, inbox), defects)
     kind = _classify(note, owned, inbox, collections)
-    _find_merge_conflict(note.front, note.body, defects)
+    if any(map(has_merge_conflict, (note.front, note.body))):
+        defects.append(Defect(MERGE_CONFLICT, "the text contains merge markers (<<<<<<<, =======, >>>>>>>)"))
     if owned.where.scope == "captures":  # people know their own notes; agents' notes are passed on to others
-        defects += _text_defects(note.front + note.body)
+        text = note.front + note.body
+        defects += [*secret_defects(text), *hidden_defects(text), *runnable_defects(text), *link_defects(text)]
     return with_derived_summary(_assemble(note, owned, kind, mtime_ms))
 
 
@@ -219,10 +222,6 @@ def _byte_defects(raw: bytes, path: str) -> list[Defect]:
     return defects
 
 
-def _text_defects(text: str) -> tuple[Defect, ...]:
-    return (*secret_defects(text), *hidden_defects(text), *runnable_defects(text), *link_defects(text))
-
-
 def _split(raw: bytes, defects: list[Defect]) -> tuple[str, str, bool]:
     """Return the front matter, the body, and whether both are valid UTF-8."""
     text = decode(raw)
@@ -272,12 +271,9 @@ class _OwnProperties:
 
     def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
-        # The first spelling counts, as it does for an edit.
-        self.names = {key.casefold(): key for key in reversed(list(values))}
-        self.names.update({key: key for key in values})
 
     def get(self, name: str) -> Any:
-        return self.values.get(self.names.get(name, name))
+        return self.values.get(spelling_of(name, self.values))
 
     def text(self, name: str) -> str | None:
         """Return a scalar's text as it is written; None for a missing value, a list or a mapping."""
@@ -423,11 +419,3 @@ def _property_links(value: Any) -> Iterator[Link]:
     elif isinstance(value, (list, dict)):
         for item in value.values() if isinstance(value, dict) else value:
             yield from _property_links(item)
-
-
-def _find_merge_conflict(front: str, body: str, defects: list[Defect]) -> None:
-    """Add a defect if an unresolved merge left its three markers at the beginnings of lines, in order."""
-    for text in (front, body):
-        if has_merge_conflict(text):
-            defects.append(Defect(MERGE_CONFLICT, "the text contains merge markers (<<<<<<<, =======, >>>>>>>)"))
-            return
