@@ -18,7 +18,7 @@ from syncd.git import head_moves
 from syncd.git.hooks import BELLS, MOVED, PUSHED
 from syncd.git.repository import GitPosition, Repository
 from syncd.git.repository_state import UNWELL
-from syncd.vault.path_rules import is_note
+from syncd.vault.path_rules import is_note, nearest_utf8_path
 
 log = logging.getLogger(__name__)
 
@@ -120,7 +120,7 @@ class HeadFollower:
         if paths is None:
             self._list_all()
         else:
-            self._hint(sorted({_nearest_unicode_path(path) for path in paths if self._wanted(path)}))
+            self._hint(sorted({nearest_utf8_path(path) for path in paths if self._wanted(path)}))
 
     def _is_git_busy(self) -> bool:
         """Return whether Git works on the files now, and not for too long already."""
@@ -185,15 +185,3 @@ class HeadFollower:
             except OSError:
                 times.append(0)
         return times
-
-
-def _nearest_unicode_path(path: str) -> str:
-    """Return the path to check for a path of Git: the file, or its folder if the name is not Unicode."""
-    while path:
-        try:
-            path.encode()
-        except UnicodeEncodeError:
-            path = path.rpartition("/")[0]
-        else:
-            return path
-    return path

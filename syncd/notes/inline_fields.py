@@ -11,6 +11,7 @@ import unicodedata
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 
 from index.deferred_patterns import compile_later, possessive
 from index.errors import Conflict
@@ -128,7 +129,7 @@ def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, st
     type = unicodedata.normalize("NFC", key.strip())
     row = not bracket and not match[1] and type.startswith("|")  # a table row
     inside = match.end(group), match.end(2) if bracket else len(line)
-    inner = links[bisect_left(links, inside[0], key=_link_start) : bisect_left(links, inside[1], key=_link_start)]
+    inner = links[bisect_left(links, inside[0], key=itemgetter(0)) : bisect_left(links, inside[1], key=itemgetter(0))]
     targets = tuple(FieldTarget(first, behind, Statement(type, target)) for first, behind, target in inner)
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
@@ -149,10 +150,6 @@ def _find_links(line: str, start: int) -> list[tuple[int, int, str]]:
     """Return the wikilinks from `start` on: start, end and path of each."""
     links = ((start + at, link) for at, link in scan(line[start:]).links if link.kind == "wikilink" and link.target)
     return [(at, line.index("]]", at) + 2, link.target) for at, link in links]
-
-
-def _link_start(link: tuple[int, int, str]) -> int:
-    return link[0]
 
 
 def _target_span(line: str, target: FieldTarget, *, last: bool) -> tuple[int, int]:

@@ -344,7 +344,7 @@ class _Reader:
             return
         if container is self.root and event.style not in ("|", ">"):
             self._set_value_span(start, end)
-        self._put_value(_scalar_value(event))
+        self._put_value(event.value if event.style or event.tag else _plain_value(event.value))
 
     def _open_collection(self, event: Any) -> None:
         self._count_node(event)
@@ -394,10 +394,6 @@ class _Reader:
 
 def _error_at(event: Any, why: str) -> FrontmatterError:
     return FrontmatterError(f"line {event.start_mark.line + 2}: {why}")
-
-
-def _scalar_value(event: Any) -> str | int | float | bool | None:
-    return event.value if event.style or event.tag else _plain_value(event.value)
 
 
 def _plain_value(text: str) -> str | int | float | bool | None:

@@ -273,7 +273,8 @@ def _find_assigned(
     text: str, window: tuple[int, int], assignments: Iterable[tuple[str, re.Pattern[str]]]
 ) -> Iterator[Secret]:
     """Yield random values that a name or a header marks as secret."""
-    start, low = window[0], _lower(text[slice(*window)])
+    # In lower case with equal offsets: one character would become two.
+    start, low = window[0], text[slice(*window)].replace("\u0130", "i").lower()
     for word, pattern in assignments:
         at = low.find(word)
         while at >= 0:
@@ -285,11 +286,6 @@ def _find_assigned(
                 elif len(value) >= _SHORTEST and looks_random(value[:_JUDGED]) and not is_sequence(value[:_JUDGED]):
                     yield Secret(match.start("value"), match.start("value") + len(value), ASSIGNED)
             at = low.find(word, max(at + 1, match.end() - start if match else 0))
-
-
-def _lower(text: str) -> str:
-    """Return `text` in lower case with equal offsets: one character would become two."""
-    return text.replace("\u0130", "i").lower()
 
 
 def _join_overlaps(secrets: Iterable[Secret]) -> list[Secret]:

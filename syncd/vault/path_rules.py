@@ -60,6 +60,13 @@ def is_utf8(text: str) -> bool:
     return True
 
 
+def nearest_utf8_path(path: str) -> str:
+    """Return `path`, or the nearest folder above it whose name is valid UTF-8; "" is the root."""
+    while not is_utf8(path):
+        path = path.rpartition("/")[0]
+    return path
+
+
 def to_printable(path: str) -> str:
     r"""Return `path` for people and JSON: bytes that are not UTF-8 become `\xe9`."""
     if is_utf8(path):
@@ -209,7 +216,7 @@ def compile_ignore_patterns(patterns: Sequence[str]) -> Callable[[str], bool]:
         elif text:
             anywhere.append(_name_regex(text))
     if not anywhere and not rooted:
-        return _ignore_nothing
+        return lambda _: False
     by_name = re.compile("|".join(anywhere) or r"(?!)", re.DOTALL)
     by_path = re.compile(f"(?:{'|'.join(rooted) or r'(?!)'})(?:/.*)?", re.DOTALL)
 
@@ -246,10 +253,6 @@ def _name_regex(pattern: str) -> str:
 
 
 _WILD = {"*": "[^/]*", "?": "[^/]"}
-
-
-def _ignore_nothing(_path: str) -> bool:
-    return False
 
 
 def is_below(path: str, folders: Collection[str]) -> bool:

@@ -26,7 +26,7 @@ if sys.platform == "linux":
 else:
     from watchdog.observers import Observer
 
-from syncd.vault.path_rules import is_note, is_temporary, is_utf8, path_behind_placeholder
+from syncd.vault.path_rules import is_note, is_temporary, nearest_utf8_path, path_behind_placeholder
 
 log = logging.getLogger(__name__)
 
@@ -311,9 +311,7 @@ def paths_to_check(
             relative = path_behind_placeholder(relative)
         if not (event.is_directory or wanted(relative)) or ignored(relative, folder=event.is_directory):
             continue
-        while relative and not is_utf8(relative):
-            relative = relative.rpartition("/")[0]
-        yield relative
+        yield nearest_utf8_path(relative)
 
 
 def _folder_identity(root: str) -> tuple[int, int] | None:
