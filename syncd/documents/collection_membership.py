@@ -99,10 +99,8 @@ def tag_changes(front: str, tags: Sequence[str], collection: str | None) -> dict
     Without `collection`, tags and properties that name a collection stay unchanged."""
     values = read_properties(front)
     held = tag_texts(values.get(spelling_of("tags", values)))
-    plain_tags, names = (
-        [tag for tag in held if not is_collection_tag(tag)],
-        [tag for tag in held if is_collection_tag(tag)],
-    )
+    plain_tags = [tag for tag in held if not is_collection_tag(tag)]
+    names = [tag for tag in held if is_collection_tag(tag)]
     stated = [fold(mention.name.strip()) for mention in find_names(values, held)] or [COLLECTIONS[0]]
     changes: dict[str, PropertyValue] = {}
     if plain_tags != list(tags) or (names and collection is not None):

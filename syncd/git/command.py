@@ -43,12 +43,8 @@ class GitCommand(git.Git):
     def execute(self, command: Sequence[str], *_: Any, env: Mapping[str, str] | None = None, **options: Any) -> Any:
         """Run a process in place of GitPython's own method; the result is a `ProcessResult`."""
         environ = inherited_environment(os.environ) | self.environment() | dict(env or {})
-        stdin, out, limit_s = (
-            options.get("istream", b""),
-            options.get("output_stream"),
-            options.get("kill_after_timeout"),
-        )
+        stdin, limit_s = options.get("istream", b""), options.get("kill_after_timeout")
         try:
-            return run(command, environ, stdin=stdin, limit_s=limit_s, out=out)
+            return run(command, environ, stdin=stdin, limit_s=limit_s, out=options.get("output_stream"))
         except (FileNotFoundError, PermissionError) as error:
             raise git.exc.GitCommandNotFound(list(command), error) from None

@@ -88,18 +88,14 @@ class NoteHistory:
     def entries(self, name: str) -> tuple[list[Entry], str]:
         """Return the log entries of the note that `name` means, in order, and its current or last path; "" if unknown."""
         there = find_candidates(self._indexes(), name)
-        ids = (
-            {candidate.id for candidate in there}
-            | {name}
-            | set(self._audit.ids_beginning(name) if len(name) >= LEAST else ())
-        )
+        ids = {name, *(candidate.id for candidate in there)}
+        ids |= set(self._audit.ids_beginning(name) if len(name) >= LEAST else ())
         known: dict[str, list[Entry]] = {}  # by the current or last path of the note
         gone: list[Candidate] = []
         for id in ids:
             claims = [candidate for candidate in find_candidates(self._indexes(), id) if candidate.id == id]
-            for history, record in self._pair_histories(
-                id, [candidate.record for candidate in claims if candidate.record]
-            ):
+            records = [candidate.record for candidate in claims if candidate.record]
+            for history, record in self._pair_histories(id, records):
                 if record is not None:
                     known[record.path] = history.entries
                 elif history.home not in known:

@@ -109,15 +109,15 @@ class MovedNotes:
 
     # Details
 
-    def _current_ids(self) -> dict[str, str]:
-        """Return the ids that notes state, by path.
+    def _current_ids(self, paths: Collection[str] | None = None) -> dict[str, str]:
+        """Return the ids that notes state, by path: of all notes, or of those at `paths`.
 
         Nothing says whether a note or a capture with the same id was there first; the note counts as first, because
         agents can give a capture any id."""
         return {
             path: id
             for scope_index in (self._snapshot.notes, self._snapshot.captures)
-            for path, id in _stated_ids(scope_index.index)
+            for path, id in _stated_ids(scope_index.index, paths)
         }
 
     def _compare_changes(self) -> None:
@@ -136,15 +136,9 @@ class MovedNotes:
     def _compare_paths(self, changed: set[str] | None) -> None:
         """Find the notes that are no longer where they were at the last check."""
         was, gone = self._where, []
-        scopes = (self._snapshot.notes, self._snapshot.captures)  # of those that come at once, the notes count as first
-        if changed is None:
-            there, left = self._current_ids(), set(was)
-        else:
-            there, left = (
-                {path: id for scope_index in scopes for path, id in _stated_ids(scope_index.index, changed)},
-                changed & was.keys(),
-            )
-        left -= there.keys()
+        scopes = (self._snapshot.notes, self._snapshot.captures)
+        there = self._current_ids(changed)
+        left = (set(was) if changed is None else changed & was.keys()) - there.keys()
         if not left:
             was |= there  # no copy: every capture has an entry
             return

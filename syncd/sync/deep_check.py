@@ -23,6 +23,7 @@ from index.model import Entry
 from index.scope.index import Index
 from index.timings import now_ms
 from syncd.indexes.index_builds import IndexBuilds
+from syncd.state.folder import write_private
 from syncd.sync.index_pass import Progress
 from syncd.vault.vault import Vault
 
@@ -74,7 +75,7 @@ class DeepCheck:
                     return CheckResult(self.last.at, checked, mended)
             self.last = CheckResult(now_ms(), checked, mended)
             with suppress(OSError):  # a full disk: then the next start repeats the check
-                self._save_last()
+                write_private(self._file, json.dumps(asdict(self.last)))
             if mended:
                 log.warning("the deep check found %d notes or rows that no event had reported", mended)
             return self.last
@@ -123,8 +124,3 @@ class DeepCheck:
             return CheckResult(int(record["at"]), int(record["checked"]), int(record["mended"]))
         except (OSError, ValueError, KeyError, TypeError):  # missing, or damaged by a power cut: check again
             return CheckResult()
-
-    def _save_last(self) -> None:
-        fresh = self._file.with_name(f".{self._file.name}.tmp")
-        fresh.write_text(json.dumps(asdict(self.last)), "utf-8")
-        fresh.replace(self._file)

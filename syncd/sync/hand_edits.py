@@ -183,13 +183,10 @@ class HandEdits:
         if not before.writable or before.digest == document.digest:
             return None
         was = visible_digest(before)
-        if document.writable and (was == visible_digest(document) or document.version > before.version):
+        unedited = document.writable and (was == visible_digest(document) or document.version > before.version)
+        if unedited or self._is_own_write(document):
             return None
-        return (
-            None
-            if self._is_own_write(document)
-            else replace(_edit_of(before), path=document.path, node=_node_digests(before, index))
-        )
+        return replace(_edit_of(before), path=document.path, node=_node_digests(before, index))
 
     def _find_return(self, document: Document, stat: Stat) -> Edit | None:
         """Return the state in which a note left its workspace, if it returns; Memex may have brought it back with an edit."""

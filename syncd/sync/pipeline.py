@@ -103,13 +103,7 @@ class Sync:
         """Start making passes in a thread; the first covers the whole vault, once `after` is set or soon."""
         self._pending_paths.resume()
         self._pending_paths.request_listing()
-
-        def run_loop() -> None:
-            if after is not None:
-                after.wait(FIRST_S)
-            self._run_loop()
-
-        self._thread = threading.Thread(target=run_loop, name="sync", daemon=True)
+        self._thread = threading.Thread(target=self._run_loop, args=(after,), name="sync", daemon=True)
         self._thread.start()
 
     def interrupt(self) -> None:
@@ -235,12 +229,9 @@ class Sync:
             finally:
                 self._trouble.pop("build", None)
             outcome.seconds = round(time.monotonic() - started, 3)
-            log.info(
-                "%s: %s passages embedded in %.1f s",
-                _describe_end(build, self.builds),
-                outcome.embedded,
-                outcome.seconds,
-            )
+            answers, resumes = "the new index answers", "the new index is not complete; the build resumes later"
+            end = answers if build is self.builds.live else resumes
+            log.info("%s: %s passages embedded in %.1f s", end, outcome.embedded, outcome.seconds)
             return outcome
 
     def _fill_build(self, build: Build, progress: Progress) -> PassOutcome:
@@ -270,8 +261,10 @@ class Sync:
         self.builds.mark_filled()
         self.ready.set()
 
-    def _run_loop(self) -> None:
+    def _run_loop(self, after: threading.Event | None) -> None:
         """Run the thread: wait for work, and do it."""
+        if after is not None:
+            after.wait(FIRST_S)
         while not self._pending_paths.stopped:
             due: list[str] = []
             try:
@@ -347,7 +340,3 @@ class Sync:
                 return False
         self._trouble.pop("vault", None)
         return True
-
-
-def _describe_end(build: Build, builds: IndexBuilds) -> str:
-    return "the new index answers" if build is builds.live else "the new index is not complete; the build resumes later"

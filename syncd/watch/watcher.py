@@ -178,10 +178,8 @@ class Watcher:
     def _start_listening(self) -> None:
         self._mounts = read_mounts_below(self.root)
         try:
-            self._folder_events, self._deaf = (
-                FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted),
-                "",
-            )
+            events = FolderEvents(self.root, self._on_paths, self._doubts.put, self._ignored, self._wanted)
+            self._folder_events, self._deaf = events, ""
         except OSError as error:
             is_gone = isinstance(error, FileNotFoundError | NotADirectoryError)
             what = GONE if is_gone else f"the vault can't be watched ({error.strerror})"
