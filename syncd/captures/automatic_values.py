@@ -63,10 +63,8 @@ class AutomaticValues:
                 others = [other for other in after.get(name, ()) if other != digest]
                 after[name] = [*others, digest][-KEPT:]
             if after != before:
-                with self._ledger.transaction():
-                    self._ledger.execute(
-                        "INSERT OR REPLACE INTO automatic VALUES (?, ?, ?)", (workspace, id, json.dumps(after))
-                    )
+                row = (workspace, id, json.dumps(after))
+                self._ledger.execute_each("INSERT OR REPLACE INTO automatic VALUES (?, ?, ?)", [row])
         except Unavailable as error:
             log.warning("could not record the automatic values of a note: %s", error.message)
 
@@ -85,10 +83,8 @@ class AutomaticValues:
         `ids` returns those that exist or can be brought back, and is called last, as new notes may appear."""
         recorded = [id for (id,) in self._ledger.query("SELECT id FROM automatic")]
         known = ids()
-        if gone := [id for id in recorded if id not in known]:
-            with self._ledger.transaction():
-                for id in gone:
-                    self._ledger.execute("DELETE FROM automatic WHERE id = ?", (id,))
+        gone = ((id,) for id in recorded if id not in known)
+        self._ledger.execute_each("DELETE FROM automatic WHERE id = ?", gone)
 
 
 def digest_of(value: Value) -> str:

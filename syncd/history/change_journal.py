@@ -115,11 +115,8 @@ def forget_bytes(ledger: Ledger, *, before: int, most: int) -> int:
     """Remove the bytes of ended changes that were made before then (epoch ms), and of the oldest ones beyond `most` bytes.
 
     Returns the number of changes. Their digests stay; nothing else of the bytes is left on the disk."""
-    seqs = ledger.query(_FORGETTABLE, (before, most))
-    if seqs:
-        with ledger.transaction():
-            for row in seqs:
-                ledger.execute("UPDATE promoted_files SET before = NULL, after = NULL WHERE promotion = ?", row)
+    if seqs := ledger.query(_FORGETTABLE, (before, most)):
+        ledger.execute_each("UPDATE promoted_files SET before = NULL, after = NULL WHERE promotion = ?", seqs)
         ledger.empty_log()
     return len(seqs)
 
@@ -196,12 +193,11 @@ class ChangeJournal:
 
     def set_state(self, seq: int, state: State, *, commit_id: str | None = None, about: str | None = None) -> None:
         """Record the state of a change."""
-        with self._ledger.transaction():
-            self._ledger.execute(
-                "UPDATE promotions SET state = ?, commit_id = coalesce(?, commit_id), about = coalesce(?, about)"
-                " WHERE seq = ?",
-                (state, commit_id, about, seq),
-            )
+        self._ledger.execute_each(
+            "UPDATE promotions SET state = ?, commit_id = coalesce(?, commit_id), about = coalesce(?, about)"
+            " WHERE seq = ?",
+            [(state, commit_id, about, seq)],
+        )
 
     def steps(self, seq: int) -> list[FileChange]:
         """Return the file changes, in order."""

@@ -107,14 +107,14 @@ class Proposals:
 
     def _mark_stale(self, keys: Iterable[str], why: str) -> None:
         """Mark those of these proposals that are open as stale."""
-        self._run_for_each(
+        self._ledger.execute_each(
             "UPDATE proposals SET state = 'stale', said = ? WHERE key = ? AND state = 'open'",
             [(why, key) for key in keys],
         )
 
     def mark_placed(self, keys: Iterable[str], report: str) -> None:
         """Record that the note at `report` shows these proposals."""
-        self._run_for_each("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
+        self._ledger.execute_each("UPDATE proposals SET report = ? WHERE key = ?", [(report, key) for key in keys])
 
     def list_unplaced(self, keys: Iterable[str]) -> list[str]:
         """Return those of these keys that no note shows yet."""
@@ -130,14 +130,14 @@ class Proposals:
         """Record a person's answers, and return the keys that changed. Only open proposals can be answered."""
         known = self.list_in(["open"])
         new = {key: answer for key, answer in answers.items() if key in known}
-        self._run_for_each(
+        self._ledger.execute_each(
             "UPDATE proposals SET state = ? WHERE key = ? AND state = 'open'", [(s, k) for k, s in new.items()]
         )
         return list(new)
 
     def reopen(self, keys: Iterable[str]) -> None:
         """Reopen accepted proposals whose ticks a person removed before anything was done."""
-        self._run_for_each(
+        self._ledger.execute_each(
             "UPDATE proposals SET state = 'open' WHERE key = ? AND state = 'accepted'", [(key,) for key in keys]
         )
 
@@ -156,7 +156,7 @@ class Proposals:
                     break
                 if outcome := self._carry_out_one(key, kind, json.loads(about)):
                     state = "carried" if outcome.done else "stale"
-                    self._run_for_each(
+                    self._ledger.execute_each(
                         "UPDATE proposals SET state = ?, said = ? WHERE key = ?", [(state, outcome.said, key)]
                     )
                     done[key] = outcome
@@ -201,12 +201,6 @@ class Proposals:
             self.problem = f"a proposal of the kind {kind} could not be carried out; see the daemon's log"
             log.exception("could not carry out a proposal (%s)", kind)
             return None
-
-    def _run_for_each(self, statement: str, rows: Sequence[tuple[str, ...]]) -> None:
-        if rows:
-            with self._ledger.transaction():
-                for row in rows:
-                    self._ledger.execute(statement, row)
 
 
 def _canonical_json(value: Any) -> str:

@@ -28,9 +28,8 @@ class Shares:
         with self._changing:
             if len({*self.entries_of(workspace), *added}) > MOST:
                 raise ResourceExhausted(f"a workspace can have at most {MOST} shares; share a common folder instead")
-            with self._ledger.transaction():
-                for entry in added:
-                    self._ledger.execute("INSERT OR IGNORE INTO shares VALUES (?, ?)", (workspace, entry))
+            rows = ((workspace, entry) for entry in added)
+            self._ledger.execute_each("INSERT OR IGNORE INTO shares VALUES (?, ?)", rows)
             self.rules = self._read_rules()
 
     def remove(self, workspace: str, paths: Sequence[str]) -> None:
@@ -56,9 +55,8 @@ class Shares:
         return list(self.rules.entries.get(workspace, ()))
 
     def _delete(self, workspace: str, entries: Sequence[str]) -> None:
-        with self._ledger.transaction():
-            for entry in entries:
-                self._ledger.execute("DELETE FROM shares WHERE workspace = ? AND entry = ?", (workspace, entry))
+        rows = ((workspace, entry) for entry in entries)
+        self._ledger.execute_each("DELETE FROM shares WHERE workspace = ? AND entry = ?", rows)
         self.rules = self._read_rules()
 
     def _read_rules(self) -> ShareRules:

@@ -13,7 +13,7 @@ import sqlite3
 import stat
 import threading
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,13 @@ class Ledger:
         """Run one statement (inside a `transaction`); return the number of changed rows."""
         with self._lock:
             return self._connection.execute(statement, parameters).rowcount
+
+    def execute_each(self, statement: str, rows: Iterable[Sequence[Any]]) -> None:
+        """Run one statement with each of these rows, in one transaction; none without rows."""
+        if rows := list(rows):
+            with self.transaction():
+                for row in rows:
+                    self.execute(statement, row)
 
     def empty_log(self) -> None:
         """Write the log to the file and empty it, so that nothing removed is left in it. If the ledger is busy, a later call does it."""

@@ -23,13 +23,9 @@ def read_prefixed(ledger: Ledger, prefix: str) -> dict[str, str]:
 
 def write(ledger: Ledger, values: Mapping[str, str]) -> None:
     """Set all of `values` in one transaction. Raises Unavailable when the ledger can't be written."""
-    with ledger.transaction():
-        for name, value in values.items():
-            ledger.execute("INSERT OR REPLACE INTO tended VALUES (?, ?)", (name, value))
+    ledger.execute_each("INSERT OR REPLACE INTO tended VALUES (?, ?)", values.items())
 
 
 def delete(ledger: Ledger, names: Iterable[str]) -> None:
     """Remove the values under these names in one transaction. Raises Unavailable when the ledger can't be written."""
-    with ledger.transaction():
-        for name in names:
-            ledger.execute("DELETE FROM tended WHERE name = ?", (name,))
+    ledger.execute_each("DELETE FROM tended WHERE name = ?", ((name,) for name in names))

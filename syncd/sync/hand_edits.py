@@ -160,11 +160,8 @@ class HandEdits:
             if record.scope == "captures" and record.writable and record.id != path_id(record.path)
             for edit in [self._rows.get(record.path) or _edit_of(record)]
         ]
-        if not rows:
-            return
-        with suppress(Unavailable), self._ledger.transaction():
-            for row in rows:
-                self._ledger.execute("INSERT OR REPLACE INTO departed VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        with suppress(Unavailable):
+            self._ledger.execute_each("INSERT OR REPLACE INTO departed VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
 
     # Details
 

@@ -308,9 +308,9 @@ class ApiKeys:
                 return
             used, self._used = self._used, {}
         try:
-            with self._ledger.transaction():  # without the lock, so that requests don't wait for the disk
-                for used_id, at in used.items():
-                    self._ledger.execute("UPDATE keys SET last_used_at = ? WHERE id = ?", (at, used_id))
+            # Without the lock, so that requests don't wait for the disk.
+            rows = ((at, used_id) for used_id, at in used.items())
+            self._ledger.execute_each("UPDATE keys SET last_used_at = ? WHERE id = ?", rows)
         except BaseException:
             with self._lock:
                 self._used = used | self._used

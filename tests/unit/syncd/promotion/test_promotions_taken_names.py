@@ -320,7 +320,7 @@ def test_appending_that_a_crash_broke_off_is_ended_and_told_as_done(world, monke
     proposals.record_answers(read_answers([note.read_text()]))
     monkeypatch.setattr(
         world.app.opened.vault if last == "remove" else proposals,
-        {"remove": "remove", "note": "_run_for_each"}[last],
+        {"remove": "remove", "note": "mark_superseded"}[last],
         die,
     )
     with pytest.raises(Killed):
