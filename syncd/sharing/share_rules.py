@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from index.errors import InvalidArgument
-from syncd.vault.path_rules import collision_key, compile_ignore_patterns, is_below, is_note, objection
+from index.names import fold
+from syncd.vault.path_rules import compile_ignore_patterns, is_below, is_note, objection
 
 BELOW: Final = "/**"  # the end of an entry for a folder: everything below it
 MOST: Final = 200  # entries of one workspace
@@ -56,7 +57,7 @@ class ShareRules:
             notes[workspace] = frozenset(entry for entry in entries if not entry.endswith(BELOW))
         object.__setattr__(self, "_folders", folders)
         object.__setattr__(self, "_notes", notes)
-        never = [collision_key(pattern) for pattern in self.never]
+        never = [fold(pattern) for pattern in self.never]
         object.__setattr__(self, "_is_never", compile_ignore_patterns(never))
 
     @property
@@ -78,8 +79,8 @@ class ShareRules:
 
     def why_excluded(self, path: str) -> str:
         """Return why no entry can share `path`; "" if one can."""
-        key = collision_key(path)
-        if is_below(key, {collision_key(self.inbox)}):
+        key = fold(path)
+        if is_below(key, {fold(self.inbox)}):
             return "it lies in the inbox"
         if self._is_never(key) or self._is_never(key.removesuffix(".md")):  # `Private` means the note Private.md too
             return "share.never covers it"

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from index.model import Stat
+from index.names import fold
 from syncd.vault.atomic_write import to_stat
 from syncd.vault.disk_errors import error_text
 from syncd.vault.openat import Opener, lstat, scan_folder
 from syncd.vault.path_rules import (
-    collision_key,
     is_note,
     is_utf8,
     join,
@@ -185,7 +185,7 @@ class Speller:
     def __init__(self, opened: Opener, root: int) -> None:
         self._open, self._root = opened, root
         self._spelled = {"": ""}  # folder → as its names are on disk
-        self._folders: dict[str, dict[str, list[tuple[str, int]]]] = {}  # folder → collision key → names and inodes
+        self._folders: dict[str, dict[str, list[tuple[str, int]]]] = {}  # folder → folded name → names and inodes
 
     def spell(self, path: str) -> str:
         """Return `path` in the letter case that its names have on disk; unknown names stay. Raises OSError."""
@@ -199,7 +199,7 @@ class Speller:
     def _spell_name(self, folder: str, name: str) -> str:
         if folder not in self._folders:
             self._folders[folder] = _read_names(self._open, self._root, folder)
-        names = self._folders[folder].get(collision_key(name), [])
+        names = self._folders[folder].get(fold(name), [])
         if len(names) == 0 or any(there == name for there, _ in names):
             return name
         status = lstat(self._open, self._root, join(folder, name))
@@ -207,8 +207,8 @@ class Speller:
 
 
 def _read_names(opened: Opener, root: int, folder: str) -> dict[str, list[tuple[str, int]]]:
-    """Return the names and inodes in a folder, by collision key."""
+    """Return the names and inodes in a folder, by folded name."""
     names: dict[str, list[tuple[str, int]]] = {}
     for _, entry in scan_folder(opened, root, folder):
-        names.setdefault(collision_key(entry.name), []).append((entry.name, entry.inode()))
+        names.setdefault(fold(entry.name), []).append((entry.name, entry.inode()))
     return names

@@ -1,6 +1,6 @@
 """Decide by rules which paths are notes, ignored or forbidden, and form names that files can have.
 
-Names are compared by how they look (`collision_key`), but a file is always opened by its exact bytes."""
+Names are compared by how they look (`index.names.fold`), but a file is always opened by its exact bytes."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from index.names import fold
 from syncd.vault.instruction_files import is_instruction_stem
 
 # Folders of other programs, and the note that obsidian-git writes into the root during a merge conflict.
@@ -42,11 +43,6 @@ _UNSAFE = re.compile(
     "\U000e0000-\U000e007f]|[\ud800-\udfff]"
 )
 _BLANK = re.compile(r"\s+")
-
-
-def collision_key(text: str) -> str:
-    """Return `text` in the form in which people and case-insensitive disks compare it: NFC, without letter case."""
-    return unicodedata.normalize("NFC", text).casefold()
 
 
 def is_utf8(text: str) -> bool:
@@ -136,7 +132,7 @@ def find_collisions(paths: Iterable[str]) -> list[tuple[str, ...]]:
     """Return groups of paths that differ only in letter case or Unicode form: other systems can't store both."""
     groups: dict[str, list[str]] = {}
     for path in paths:
-        groups.setdefault(collision_key(path), []).append(path)
+        groups.setdefault(fold(path), []).append(path)
     return sorted(tuple(sorted(group)) for group in groups.values() if len(group) > 1)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from syncd.vault.path_rules import collision_key
+from index.names import fold
 
 
 def ignore_case(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
@@ -19,7 +19,7 @@ def ignore_case(monkeypatch: pytest.MonkeyPatch, root: Path) -> None:
         if not isinstance(path, str) or dir_fd is None or status(dir_fd).st_dev != disk:
             return path
         names = os.listdir(dir_fd)  # noqa: PTH208 - of a descriptor
-        return path if path in names else next((n for n in names if collision_key(n) == collision_key(path)), path)
+        return path if path in names else next((n for n in names if fold(n) == fold(path)), path)
 
     def open_(path, flags, mode=0o777, *, dir_fd=None):
         return opened(spell(path, dir_fd), flags, mode, dir_fd=dir_fd)
