@@ -6,7 +6,6 @@ made while Memex did not run, or on another machine, is found too. A detected mo
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from syncd.notes.front_matter import FrontmatterError, decode, read_properties, 
 from syncd.notes.property_reader import as_time
 from syncd.notes.timestamps import DAY_MS
 from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.promotion.waiting_captures import ChangedPaths
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 from syncd.state.trusted_time import trusted_ms
@@ -44,30 +44,6 @@ class MovedNote:
     since: int  # epoch ms: when it was noticed
 
 
-class _ChangedPaths:
-    """Collects the paths that an index reports as changed.
-
-    It refers to nothing else, as agents hold the captures' index too."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._paths: set[str] | None = set()  # None: all may have changed
-
-    def add_changes(self, paths: Collection[str] | None) -> None:
-        """Add changed paths; None = everything may have changed."""
-        with self._lock:
-            if paths is None:
-                self._paths = None
-            elif self._paths is not None:
-                self._paths.update(paths)
-
-    def take_changes(self) -> set[str] | None:
-        """Return the paths that changed since the last call, and clear them."""
-        with self._lock:
-            paths, self._paths = self._paths, set()
-        return paths
-
-
 class MovedNotes:
     """Keeps the list of moved notes. Call `find_moved` from one thread at a time."""
 
@@ -78,7 +54,7 @@ class MovedNotes:
         self._left: dict[str, tuple[str, int, list[str]]] = {
             id: (*json.loads(value), [])[:3] for id, value in named_values.read_prefixed(ledger, _NAME).items()
         }
-        self._changed_paths = (_ChangedPaths(), _ChangedPaths())
+        self._changed_paths = (ChangedPaths(), ChangedPaths())
         for scope_index, changed_paths in zip((snapshot.captures, snapshot.notes), self._changed_paths, strict=True):
             scope_index.listeners.append(changed_paths.add_changes)
         # path → the id of the note that was there at the last check, in order of arrival. The indexes report every later change.

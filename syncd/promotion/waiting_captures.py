@@ -24,16 +24,40 @@ class MarkedCapture:
     marks: OwnerMarks
 
 
+class ChangedPaths:
+    """Collects the paths that an index reports as changed.
+
+    It refers to nothing else, as agents hold the captures' index too."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._paths: set[str] | None = set()  # None: all may have changed
+
+    def add_changes(self, paths: Collection[str] | None) -> None:
+        """Add changed paths; None = everything may have changed."""
+        with self._lock:
+            if paths is None:
+                self._paths = None
+            elif self._paths is not None:
+                self._paths.update(paths)
+
+    def take_changes(self) -> set[str] | None:
+        """Return the paths that changed since the last call, and clear them."""
+        with self._lock:
+            paths, self._paths = self._paths, set()
+        return paths
+
+
 class WaitingCaptures:
     """Holds the captures and their marks. Safe from any thread."""
 
     def __init__(self, captures: ScopeIndex) -> None:
         self._captures = captures
-        self._refresh_lock, self._change_lock = threading.Lock(), threading.Lock()
+        self._refresh_lock = threading.Lock()
         self._known: dict[str, MarkedCapture] = {}
-        self._changed: set[str] = set()
-        self._all = True  # read all captures at the next refresh
-        captures.listeners.append(self._add_changes)
+        self._changed_paths = ChangedPaths()
+        self._changed_paths.add_changes(None)  # read all captures at the next refresh
+        captures.listeners.append(self._changed_paths.add_changes)
 
     @property
     def version(self) -> object:
@@ -64,24 +88,16 @@ class WaitingCaptures:
         counts = self._captures.index.catalog.count_owner_marks()
         return [(kind, decode_marks(marks), count) for kind, marks, count in counts]
 
-    def _add_changes(self, paths: Collection[str] | None) -> None:
-        with self._change_lock:
-            self._all |= paths is None
-            self._changed.update(paths or ())
-
     def _refresh(self) -> None:
-        with self._change_lock:
-            everywhere, changed, self._all, self._changed = self._all, self._changed, False, set()
-        if not everywhere and not changed:
+        changed = self._changed_paths.take_changes()
+        if changed is not None and not changed:
             return
         try:
-            rows = list(self._captures.index.catalog.owner_marks(None if everywhere else changed))
+            rows = list(self._captures.index.catalog.owner_marks(changed))
         except BaseException:
-            with self._change_lock:
-                self._all |= everywhere
-                self._changed |= changed
+            self._changed_paths.add_changes(changed)
             raise
-        for path in list(self._known) if everywhere else changed:
+        for path in list(self._known) if changed is None else changed:
             self._known.pop(path, None)
         entries = self._captures.index.manifest
         for path, digest, kind, marks in rows:
