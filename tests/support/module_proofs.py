@@ -59,10 +59,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/workspaces/workspace.py",
         "syncd/workspaces/workspace_totals.py",
     ),
-    "tests/unit/syncd/sharing/test_share_requests.py": (
-        "syncd/cli/notes/shares.py",
-        "syncd/sharing/share_preview.py",
-    ),
+    "tests/unit/syncd/sharing/test_share_requests.py": ("syncd/cli/notes/shares.py",),
     "tests/unit/syncd/sharing/test_window.py": (
         "syncd/indexes/shared_index.py",
         "syncd/sync/shared_notes.py",
