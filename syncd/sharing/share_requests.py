@@ -41,7 +41,8 @@ class ShareRequests:
 
     def add(self, arguments: Arguments) -> dict[str, Any]:
         """Share folders and notes with a workspace, and return what its agents can read now."""
-        workspace = self._workspace(arguments)
+        workspace = str(arguments.get("workspace") or "default")
+        self.require_workspace(workspace)
         self.shares.add(workspace, arguments["paths"])
         self.widened()
         return self._preview(workspace, [])
@@ -77,11 +78,6 @@ class ShareRequests:
         proposed = replace(rules, entries={**rules.entries, workspace: added or entries})
         shared, withheld = preview_shares(self.vault, proposed, workspace)
         return {"workspace": workspace, "entries": added or entries, "shared": shared, "withheld": withheld}
-
-    def _workspace(self, arguments: Arguments) -> str:
-        name = str(arguments.get("workspace") or "default")
-        self.require_workspace(name)
-        return name
 
 
 def preview_shares(vault: Vault, rules: ShareRules, workspace: str) -> tuple[list[str], dict[str, str]]:

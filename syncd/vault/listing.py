@@ -164,19 +164,13 @@ class ListingWalk:
 def unfit_reason(status: os.stat_result, max_bytes: int) -> str:
     """Return why a file is not a readable note, or ""."""
     if not stat.S_ISREG(status.st_mode):
-        return describe_kind(status.st_mode)
+        kind = _KINDS.get(stat.S_IFMT(status.st_mode), "a device")
+        return LINK if stat.S_ISLNK(status.st_mode) else f"is {kind}, not a note"
     if getattr(status, "st_flags", 0) & _DATALESS:
         return AWAY
     if status.st_size > max_bytes:
         return f"is too large: {status.st_size:,} bytes; the limit is {max_bytes:,}"
     return ""
-
-
-def describe_kind(mode: int) -> str:
-    """Describe something that is not a regular file."""
-    if stat.S_ISLNK(mode):
-        return LINK
-    return f"is {_KINDS.get(stat.S_IFMT(mode), 'a device')}, not a note"
 
 
 class Speller:

@@ -46,7 +46,7 @@ HEARD: list[type[events.FileSystemEvent]] = [
 ]
 
 
-class FolderEvents:
+class FolderEvents(events.FileSystemEventHandler):
     """Observes one root while its threads and its root exist. Raises OSError if events are unavailable.
 
     `on_paths` gets paths relative to the root, `on_doubt` why events may have been lost; both on the observer's
@@ -69,7 +69,7 @@ class FolderEvents:
         os.close(os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
         self._observer, self._threads = self._create_observer()
         try:
-            self._observer.schedule(_Handler(self._handle_event), self._root, recursive=True, event_filter=HEARD)
+            self._observer.schedule(self, self._root, recursive=True, event_filter=HEARD)
             self._observer.start()
         except OSError:
             self.close()
@@ -94,7 +94,8 @@ class FolderEvents:
             return "the watcher's threads have died"
         return "" if self.folder_count else "the vault's folder is no longer watched"
 
-    def _handle_event(self, event: events.FileSystemEvent) -> None:
+    def dispatch(self, event: events.FileSystemEvent) -> None:
+        """Handle an event of the observer, of any kind."""
         try:
             if event.is_directory:
                 self.stirred = True
@@ -157,16 +158,6 @@ class FolderEvents:
         def watch_missing(self) -> None:
             """Do nothing: there are no single watches to compare."""
             self.stirred = False
-
-
-class _Handler(events.FileSystemEventHandler):
-    """Receives every event in one place."""
-
-    def __init__(self, hear: Callable[[events.FileSystemEvent], None]) -> None:
-        self._hear = hear
-
-    def dispatch(self, event: events.FileSystemEvent) -> None:
-        self._hear(event)
 
 
 if sys.platform == "linux":

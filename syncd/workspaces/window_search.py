@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Literal, TypeAlias
 
-from index.model import Answer, Filter, Query
+from index.model import Answer, Query
 from index.search.fusion import place_below_successors
 from index.search.hybrid_search import POOLS
 from index.search.reranker import Reranker, search_reranked
@@ -26,7 +26,8 @@ def search_scopes(
     """Return the hits among the captures, the shared notes, or both, the best match first; without a window, only captures.
 
     Shared notes have no namespace, collection or source, so a search for one of these finds none of them."""
-    if window is None or _names_captures(query.filter):
+    of_captures = (query.filter.namespace, query.filter.collection, query.filter.source)
+    if window is None or any(value is not None for value in of_captures):
         return Answer((), query.mode) if scope == "vault" else search_reranked(reranker, query, captures)
     if scope == "captures":
         return search_reranked(reranker, query, captures)
@@ -49,8 +50,3 @@ def search_scopes(
 def _recheck(window: WorkspaceWindow, reranker: Reranker | None, answer: Answer) -> Answer:
     """Return `answer` without notes that were withheld while the reranker was at work, which can take seconds."""
     return window.keep_shared(answer) if reranker else answer
-
-
-def _names_captures(restriction: Filter) -> bool:
-    """Return whether a filter names something that only captures have."""
-    return any(value is not None for value in (restriction.namespace, restriction.collection, restriction.source))

@@ -37,7 +37,7 @@ BROAD = {
     ("syncd/sync/index_pass.py", "IndexPass._process_window"): "each window of notes: which one is at fault is found out",
     ("syncd/sync/index_pass.py", "IndexPass._read_notes"): "each note: the others are read",
     ("syncd/sync/pipeline.py", "Sync._run_loop"): "the pipeline's thread",
-    ("syncd/watch/folder_events.py", "FolderEvents._handle_event"): "each event of the observer's thread",
+    ("syncd/watch/folder_events.py", "FolderEvents.dispatch"): "each event of the observer's thread",
     ("syncd/watch/watcher.py", "Watcher._supervise"): "the thread that looks after the observer",
 }  # fmt: skip
 LOGGING = frozenset({"exception", "error", "warning"})
