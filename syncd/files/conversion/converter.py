@@ -72,7 +72,6 @@ class ConversionResult:
 
     text: str
     media_type: str
-    title: str | None = None  # as the document states it
     pages: int | None = None
     cut: bool = False  # the end is missing, because the text or the pages exceeded a limit
     warnings: tuple[str, ...] = ()
@@ -110,8 +109,8 @@ def convert(
             raise ResourceExhausted(reason, limit="size")
         case {"error": "memory"}:
             raise _memory_exceeded(limits)
-        case {"text": str(text), "title": title, "pages": pages, "cut": cut, "warnings": warnings}:
-            return ConversionResult(text, media_type, title, pages, bool(cut), tuple(warnings))
+        case {"text": str(text), "pages": pages, "cut": cut, "warnings": warnings}:
+            return ConversionResult(text, media_type, pages, bool(cut), tuple(warnings))
     raise AssertionError
 
 

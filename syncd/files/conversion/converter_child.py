@@ -32,7 +32,6 @@ READERS: Final = {
     XLSX: ("word_and_excel", "read_xlsx"), PPTX: ("powerpoint", "read_pptx"),
 }  # fmt: skip
 AS_GIVEN: Final = frozenset({MARKDOWN, TEXT, JSON})  # not tidied, because their white space has a meaning
-TITLE: Final = 300  # characters
 
 
 class _NamelessInput(io.BufferedReader):
@@ -98,10 +97,8 @@ def _read_file(read: Reader, file: BinaryIO, asked: dict[str, Any]) -> dict[str,
     cut = reading.cut or shortened
     if asked["media_type"] != MARKDOWN or cut:  # last, because removing characters may create a link scheme
         text = drop_targets(make_plain(text))
-    title = make_plain(" ".join(remove_invisible(reading.title or "").split())[:TITLE])
     return {
         "text": text,
-        "title": title or None,
         "pages": reading.pages,
         "cut": cut,
         "warnings": list(reading.warnings or ("the file contains no text",) * (not text.strip())),

@@ -27,22 +27,20 @@ LARGEST: Final = 64 << 20  # most bytes of HTML; its tree takes many times as mu
 
 
 def read_html(file: BinaryIO, _: ReaderLimits) -> MarkdownReading:
-    """Read a page; its title is the document's title. Raises TooLarge."""
+    """Read a page. Raises TooLarge."""
     raw = file.read(LARGEST + 1)
     if len(raw) > LARGEST:
         raise TooLarge(f"the page has more than {LARGEST >> 20} MiB of HTML")
     text, warnings = _decode(raw)
     if _XHTML.search(text, 0, 4096):  # as HTML, an empty tag such as <title/> would be open to the end of the page
         text = _EMPTY_TAG.sub(r"<\1\2></\1>", text)
-    markdown_, title = convert_html(text)
-    return MarkdownReading(markdown_, title=title, warnings=warnings)
+    return MarkdownReading(convert_html(text), warnings=warnings)
 
 
-def convert_html(html: str) -> tuple[str, str | None]:
-    """Convert HTML to Markdown; return it and the title that the HTML states. Raises RecursionError if it is nested too deeply."""
+def convert_html(html: str) -> str:
+    """Convert HTML to Markdown. Raises RecursionError if it is nested too deeply."""
     page = JustHTML(html, sanitize=False)  # the writer names what it writes, and leaves out the rest
-    title = page.query_one("head > title")
-    return write_markdown(page.root), (" ".join(title.to_text().split()) or None) if title else None
+    return write_markdown(page.root)
 
 
 def _decode(raw: bytes) -> tuple[str, tuple[str, ...]]:

@@ -10,7 +10,6 @@ import struct
 import zipfile
 import zlib
 from typing import BinaryIO, Final
-from xml.parsers import expat
 
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 
@@ -86,29 +85,3 @@ def _test_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> None:
                 tail = block[-32:]
     except _DAMAGE as error:
         raise UnreadableFile("the file is damaged or incomplete: a part of it can't be unpacked") from error
-
-
-def read_title(archive: zipfile.ZipFile) -> str | None:
-    """Return the title in the document's properties; None if there is none."""
-    pieces: list[str] = []
-    inside = False
-
-    def start(name: str, _: dict[str, str]) -> None:
-        nonlocal inside
-        inside = name.endswith("}title")
-
-    def end(_: str) -> None:
-        nonlocal inside
-        inside = False
-
-    def text(data: str) -> None:
-        if inside:
-            pieces.append(data)
-
-    parser = expat.ParserCreate(namespace_separator="}")
-    parser.StartElementHandler, parser.EndElementHandler, parser.CharacterDataHandler = start, end, text
-    try:
-        parser.Parse(archive.read("docProps/core.xml"), True)
-    except (LookupError, expat.ExpatError, *_DAMAGE):
-        return None
-    return " ".join("".join(pieces).split()) or None

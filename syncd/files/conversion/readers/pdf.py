@@ -31,7 +31,6 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         document = pypdfium2.PdfDocument(file)
         document.init_forms()
         count = len(document)
-        named = _read_title(document)
     except pypdfium2.PdfiumError as error:
         if getattr(error, "err_code", None) == pdfium.FPDF_ERR_PASSWORD:
             raise UnreadableFile("the file is protected by a password; save it without one") from error
@@ -60,7 +59,7 @@ def read_pdf(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     if len(pages) < count:
         warnings.append(f"the first {len(pages):,} of {count:,} pages were read")
     is_cut = len(pages) < count or shortened > 0
-    return MarkdownReading(compose(pages), title=named, pages=count, cut=is_cut, warnings=tuple(warnings))
+    return MarkdownReading(compose(pages), pages=count, cut=is_cut, warnings=tuple(warnings))
 
 
 def _describe_missing_text(pages: list[list[Line]], broken: int) -> list[str]:
@@ -69,14 +68,6 @@ def _describe_missing_text(pages: list[list[Line]], broken: int) -> list[str]:
     if empty == len(pages):
         return ["the file contains no text: its pages are pictures, and Memex does not read text in pictures"]
     return [f"{empty - broken:,} of {len(pages):,} pages contain no text"] if empty > broken else []
-
-
-def _read_title(document: pypdfium2.PdfDocument) -> str | None:
-    """Return the title in the document's properties; None if there is none, or one that ends within a character."""
-    try:
-        return " ".join(document.get_metadata_value("Title").split()) or None
-    except UnicodeDecodeError:
-        return None
 
 
 def _read_lines(document: pypdfium2.PdfDocument, number: int) -> tuple[list[Line], bool]:

@@ -91,42 +91,37 @@ def read_text(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 def read_markdown(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read Markdown unchanged, with its front matter, from which the new note takes properties."""
     text, warnings, cut = _read_decoded(file, limits)
-    front, body = split(text := remove_invisible(text))
-    title = None
+    front, _ = split(text := remove_invisible(text))
     if front:
         try:
-            title = read_properties(front).get("title")
+            read_properties(front)
         except FrontmatterError:
             warnings = (*warnings, "the front matter is not YAML")
-    if not isinstance(title, str) or not title.strip():
-        heading = re.search(r"^# +(\S.{0,200}?)[ #]*$", body, re.MULTILINE)
-        title = heading[1] if heading else None
-    return MarkdownReading(text, title=title, cut=cut, warnings=warnings)
+    return MarkdownReading(text, cut=cut, warnings=warnings)
 
 
 def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read JSON, or JSON with one value per line, as an indented code block; invalid JSON stays unchanged."""
     text, warnings, cut = _read_decoded(file, limits)
-    title = None
-    values, problem = ([], "the JSON is too large to be formatted") if cut else _parse_values(text)
-    if len(values) == 1 and isinstance(values[0], dict):
-        title = next((values[0][key] for key in ("title", "name") if isinstance(values[0].get(key), str)), None)
-    body = _lay_out_json(text) if values else remove_invisible(text).strip("\n")
+    problem = "the JSON is too large to be formatted" if cut else _find_problem(text)
+    body = remove_invisible(text).strip("\n") if problem else _lay_out_json(text)
     warnings = (*warnings, problem) if problem else warnings
-    return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", title=title, cut=cut, warnings=warnings)
+    return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", cut=cut, warnings=warnings)
 
 
-def _parse_values(text: str) -> tuple[list[Any], str]:
-    """Return the JSON value of a text, or the one of each line; and the problem, if it is not valid."""
+def _find_problem(text: str) -> str:
+    """Return why a text can't be formatted as JSON, or as JSON with one value per line; "" = it can."""
     try:
-        return [_parse_json(text)], ""
+        _parse_json(text)
     except RecursionError:
-        return [], "the JSON is nested too deeply to be formatted"
+        return "the JSON is nested too deeply to be formatted"
     except ValueError:
         try:
-            return [_parse_json(line) for line in _LINE_END.split(text) if line.strip()], ""
+            for line in filter(str.strip, _LINE_END.split(text)):
+                _parse_json(line)
         except (ValueError, RecursionError):
-            return [], "the file is not valid JSON; Memex keeps it as text"
+            return "the file is not valid JSON; Memex keeps it as text"
+    return ""
 
 
 def _parse_json(text: str) -> Any:

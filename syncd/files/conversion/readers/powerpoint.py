@@ -17,7 +17,7 @@ from xml.etree.ElementTree import Element, ParseError, XMLParser
 from zipfile import ZipFile
 
 from syncd.files.conversion.readers.clean_text import escape_inline, escape_start, format_table
-from syncd.files.conversion.readers.office_archive import open_archive, read_title
+from syncd.files.conversion.readers.office_archive import open_archive
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 
 _WEB: Final = re.compile(r"(?:https?://|mailto:)[^\s()<>]{1,2000}")
@@ -44,12 +44,9 @@ def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             if pages <= limits.pages:
                 text.append(_format_slide(archive, slide, pages))
                 has_equations = has_equations or any(_name(element) == "oMath" for element in slide.root.iter())
-        named = read_title(archive)
     warnings = ["one hidden slide was left out" if hidden == 1 else f"{hidden:,} hidden slides were left out"]
     warnings = warnings * (hidden > 0) + ["equations were left out"] * has_equations
-    return MarkdownReading(
-        "\n\n".join(text), title=named, pages=pages, cut=pages > limits.pages, warnings=tuple(warnings)
-    )
+    return MarkdownReading("\n\n".join(text), pages=pages, cut=pages > limits.pages, warnings=tuple(warnings))
 
 
 @dataclass(frozen=True, slots=True)

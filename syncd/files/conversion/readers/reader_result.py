@@ -32,7 +32,6 @@ class MarkdownReading:
     """Holds a file as Markdown."""
 
     text: str
-    title: str | None = None
     pages: int | None = None
     cut: bool = False  # something at the end was not read
     warnings: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ import python_calamine
 
 from syncd.files.conversion.readers.clean_text import escape_inline, format_rows
 from syncd.files.conversion.readers.html_page import convert_html
-from syncd.files.conversion.readers.office_archive import open_archive, read_title
+from syncd.files.conversion.readers.office_archive import open_archive
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.files.conversion.readers.word_markup import rewrite_markup
 
@@ -44,8 +44,7 @@ _NOTE: Final = re.compile(r"^(\d{1,6})\. (.*(?:\n+ {3}.*)*) \[↑\]\(#(?:foot|en
 
 def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read a Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
-    with open_archive(file, "word/", limits) as archive:
-        named = read_title(archive)
+    open_archive(file, "word/", limits).close()
     file.seek(0)
     try:
         made = mammoth.convert_to_html(
@@ -58,11 +57,11 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     except RecursionError as error:
         raise TooLarge("the document is nested too deeply") from error
     html = _CHECKBOX.sub(lambda box: "☒" if box[1] else "☐", made.value)
-    text = _REFERENCE.sub(r"[^\1]", convert_html(html)[0])
+    text = _REFERENCE.sub(r"[^\1]", convert_html(html))
     messages = [message.message for message in made.messages]
     lost = {_LEFT_OUT[name] for message in messages if (name := _ELEMENT.split(message)[-1]) in _LEFT_OUT}
     lost |= {"symbols of unknown fonts were left out" for message in messages if message.startswith("A w:sym element")}
-    return MarkdownReading(_NOTE.sub(_write_note, text), title=named, warnings=tuple(sorted(lost)))
+    return MarkdownReading(_NOTE.sub(_write_note, text), warnings=tuple(sorted(lost)))
 
 
 def _write_note(match: re.Match[str]) -> str:
@@ -77,8 +76,7 @@ def _omit(_: Any) -> list[Any]:
 
 def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read an Excel file: each visible sheet as a section, each block of rows as a table, with computed values."""
-    with open_archive(file, "xl/", limits) as archive:
-        named = read_title(archive)
+    open_archive(file, "xl/", limits).close()
     file.seek(0)
     try:
         book = python_calamine.CalamineWorkbook.from_filelike(file)
@@ -103,7 +101,6 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         warnings = (*warnings, "the sheets contain no values")
     return MarkdownReading(
         "\n\n".join(text),
-        title=named,
         pages=len(shown),
         cut=len(shown) > limits.pages or size > limits.text,
         warnings=warnings,

@@ -11,7 +11,7 @@ import zipfile
 
 import pytest
 
-from syncd.files.conversion.readers.office_archive import open_archive, read_title
+from syncd.files.conversion.readers.office_archive import open_archive
 from syncd.files.conversion.readers.reader_result import ReaderLimits, TooLarge, UnreadableFile
 from tests.support.paths import FILES
 from tests.support.sample_files import W, docx, paragraph
@@ -26,9 +26,9 @@ def look(data: bytes, folder: str = "word/") -> zipfile.ZipFile:
 @pytest.mark.parametrize(
     ("name", "folder"), [("report.docx", "word/"), ("talk-impress.pptx", "ppt/"), ("gnumeric.xlsx", "xl/")]
 )
-def test_a_real_file_passes_and_has_its_title(name, folder):
+def test_a_real_file_passes(name, folder):
     with look((FILES / name).read_bytes(), folder) as archive:
-        assert read_title(archive) in ("Bericht über die Gezeiten", "Lantern keeping", "Ledger of the harbour")
+        assert any(part.startswith(folder) for part in archive.namelist())
 
 
 @pytest.mark.parametrize(

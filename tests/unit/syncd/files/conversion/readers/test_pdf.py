@@ -33,14 +33,6 @@ def test_the_values_of_a_form_are_read(appearance):
     assert (reading.text, reading.warnings) == ("Name:\n\nAda Lovelace", ())
 
 
-@pytest.mark.parametrize("title", [b"<FEFF0041D83D>", b"<FEFFDC00>"])
-def test_a_title_that_ends_within_a_character_is_none(title):
-    raw = pdf(["Words."]).replace(b"xref\n0", b"6 0 obj\n<< /Title %s >>\nendobj\nxref\n0" % title, 1)
-    raw = raw.replace(b"trailer <<", b"trailer << /Info 6 0 R").replace(b"startxref\n", b"startxref\n1")
-    reading = read_pdf(io.BytesIO(raw), LIMITS)
-    assert (reading.text, reading.title) == ("Words.", None)
-
-
 def test_a_page_that_is_too_long_is_cut_and_says_so(monkeypatch):
     monkeypatch.setattr(reader, "LONG", 10)
     whole, long = read_pdf(io.BytesIO(pdf(["Ten chars."])), LIMITS), read_pdf(io.BytesIO(pdf(["Eleven char"])), LIMITS)
