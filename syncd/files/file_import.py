@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final
 
 from syncd.documents.file_names import why_not_imported
 from syncd.documents.file_types import KNOWN
-from syncd.files.conversion.converter import Limits, convert, media_type_of
+from syncd.files.conversion.converter import Limits, convert
 from syncd.files.conversion.sandbox_report import SandboxReport
-from syncd.files.file_note_writer import Converter, FileOrder
+from syncd.files.file_note_writer import FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
 from syncd.files.inbox_files import InboxFiles
@@ -49,9 +49,8 @@ def file_filter(settings: Settings) -> Wanted:
 def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:
     """Set up the file import of one vault."""
     limits, staged = _conversion_limits(settings.kb), queue.staged.folder
-    converter = Converter(KNOWN, media_type_of, lambda path, kind, *waits: convert(path, kind, limits, *waits))
     staged.mkdir(mode=0o700, exist_ok=True)
-    parts = inbox, handled, sync.other_files, converter, sync.has_note
+    parts = inbox, handled, sync.other_files, partial(convert, limits), sync.has_note
     files = UploadedFiles(*parts, free=settings.kb.free)
     inplace = InboxFiles(*parts, scratch=staged, free=settings.kb.free)
     scanner = InboxFileScanner(

@@ -24,7 +24,8 @@ from syncd.documents.capture_note import compose_note, properties_of
 from syncd.documents.collection_membership import choose_collection, is_collection_tag
 from syncd.documents.file_names import last_name
 from syncd.documents.file_note import FileFacts, clean_text, file_properties, split_uploaded_note
-from syncd.files.conversion.converter import HEAD, ConversionResult
+from syncd.documents.file_types import HEAD, media_type_of
+from syncd.files.conversion.readers.reader_result import MarkdownReading
 from syncd.notes.front_matter import PropertyValue, encode
 from syncd.vault.location import FILES
 from syncd.vault.vault import FileDigest
@@ -35,15 +36,6 @@ if TYPE_CHECKING:
 SAMPLE: Final = 100_000  # characters of the text from which the summary and tags are derived
 PASSAGE: Final = 800  # approximate characters of a passage, to estimate how many must be embedded
 LOOK_S: Final = 1.0  # seconds between two checks whether the daemon is stopping
-
-
-@dataclass(frozen=True, slots=True)
-class Converter:
-    """Holds the functions that convert files to text."""
-
-    known: Collection[str]  # supported suffixes, such as ".pdf"
-    kind: Callable[[str, bytes], str]  # media type by name and first bytes; raises InvalidArgument if unsupported
-    read: Callable[[Path, str, threading.Event, Callable[[int], object]], ConversionResult]  # see `converter.convert`
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,6 +68,7 @@ class PlannedNote:
 
 
 Noted: TypeAlias = Callable[[str], bool]  # whether a note of the vault has this folded base name
+Convert: TypeAlias = Callable[[Path, str, threading.Event, Callable[[int], object]], MarkdownReading]  # of `converter`
 
 
 def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
@@ -101,7 +94,7 @@ def is_done(inbox: Inbox, order: FileOrder, folder: str) -> bool:
     return False
 
 
-def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
+def read_facts(convert: Convert, order: FileOrder, source: Path, name: str, file_digest: FileDigest) -> FileFacts:
     """Convert the file to text and return the facts about it.
 
     A large text waits on disk until no other job has one in memory; `order.resources` keeps the others waiting. Raises
@@ -114,9 +107,10 @@ def read_facts(converter: Converter, order: FileOrder, source: Path, name: str, 
     order.progress(0, 1, "reading")
     with source.open("rb") as file:
         head = file.read(HEAD)
-    read = converter.read(source, converter.kind(name, head), order.stopping, wait_for_room)
+    media_type = media_type_of(name, head)
+    read = convert(source, media_type, order.stopping, wait_for_room)
     size, text = file_digest.stat.size, clean_text(read.text)
-    return FileFacts(read.media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
+    return FileFacts(media_type, size, file_digest.digest, text, read.pages, read.cut, read.warnings)
 
 
 def write_note(inbox: Inbox, taken: Noted, planned: PlannedNote, path: str | None, note: str) -> Record | None:

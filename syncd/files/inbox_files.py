@@ -20,9 +20,10 @@ from syncd.captures.value_renewal import Renewal, renew_values
 from syncd.captures.writer import hide_file_name, lock_workspace, record_values
 from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names, stored_name
 from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
+from syncd.documents.file_types import KNOWN
 from syncd.files.file_note_writer import (
     SAMPLE,
-    Converter,
+    Convert,
     FileOrder,
     Noted,
     PlannedNote,
@@ -51,13 +52,13 @@ class InboxFiles:
         inbox: Inbox,
         handled: ImportedFiles,
         other_files: OtherFileNames,
-        converter: Converter,
+        convert: Convert,
         taken: Noted,
         *,
         scratch: Path,
         free: int,
     ) -> None:
-        self._inbox, self._handled, self._other_files, self._converter = inbox, handled, other_files, converter
+        self._inbox, self._handled, self._other_files, self._convert = inbox, handled, other_files, convert
         self._taken, self._scratch, self._free = taken, scratch, free
 
     def import_file(self, order: FileOrder) -> str:
@@ -83,7 +84,7 @@ class InboxFiles:
         if is_done(self._inbox, order, folder):
             return order.planned
         name = path.rpartition("/")[2]
-        file_facts = without_front_matter(read_facts(self._converter, order, copy, name, file_digest))
+        file_facts = without_front_matter(read_facts(self._convert, order, copy, name, file_digest))
         planned = PlannedNote(order, folder, name, file_facts)
         for candidate in self._note_names(folder, name, file_facts.media_type):
             folded = fold(candidate)
@@ -96,10 +97,9 @@ class InboxFiles:
 
     def _note_names(self, folder: str, name: str, media_type: str) -> Iterator[str]:
         """Yield the names, without ".md", for the note of the file `name`, which may have a name that no note can have."""
-        known = self._converter.known
         if objection(f"{folder}/{name}.md", new=True):
-            name = stored_name(name, media_type, known)
-        return numbered_names(name, known_ending(name, known))
+            name = stored_name(name, media_type, KNOWN)
+        return numbered_names(name, known_ending(name, KNOWN))
 
     # A file that already has a note
 
@@ -108,7 +108,7 @@ class InboxFiles:
         with hide_file_name(record.path):
             raw, _ = self._inbox.vault.read(record.path)
         if digest_of(raw) != file_digest.digest:
-            file_facts = without_front_matter(read_facts(self._converter, order, copy, order.name, file_digest))
+            file_facts = without_front_matter(read_facts(self._convert, order, copy, order.name, file_digest))
             with lock_workspace(self._inbox, order.workspace):
                 renewal = write_batch(self._inbox, partial(self._plan_revision, record, path, file_facts))
                 record_values(self._inbox, record, renewal.values, retry=renewal.retry)

@@ -13,8 +13,9 @@ import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from syncd.documents.file_types import HEAD, media_type_of
 from syncd.files.conversion import converter
-from syncd.files.conversion.converter import HEAD, Limits, media_type_of
+from syncd.files.conversion.converter import Limits
 from tests.bench import yardsticks
 from tests.bench.measure import ROOT, p50
 from tests.bench.record import Row
@@ -65,7 +66,7 @@ def _read(path: Path) -> tuple[float, int]:
     begun = _used()
     with path.open("rb") as file:
         kind = media_type_of(path.name, file.read(HEAD))
-    found = converter.convert(path, kind, Limits(), threading.Event())
+    found = converter.convert(Limits(), path, kind, threading.Event())
     return _used() - begun, len(found.text.encode())
 
 

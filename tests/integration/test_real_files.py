@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from index.errors import MemexError
-from syncd.files.conversion.converter import HEAD, ConversionResult, Limits, Unreadable, convert, media_type_of
+from syncd.documents.file_types import HEAD, media_type_of
+from syncd.files.conversion.converter import Limits, Unreadable, convert
+from syncd.files.conversion.readers.reader_result import MarkdownReading
 from tests.support.paths import FILES
 
 TABLE = (
@@ -19,10 +21,10 @@ TABLE = (
 
 
 @functools.cache
-def read(path: Path, name: str = "") -> ConversionResult:
+def read(path: Path, name: str = "") -> MarkdownReading:
     with path.open("rb") as file:
         kind = media_type_of(name or path.name, file.read(HEAD))
-    return convert(path, kind, Limits(), threading.Event())
+    return convert(Limits(), path, kind, threading.Event())
 
 
 def reason(path: Path, **more) -> str:

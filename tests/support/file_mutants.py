@@ -20,8 +20,7 @@ from collections import Counter
 from pathlib import Path
 
 from index.errors import InvalidArgument
-from syncd.documents.file_types import media_type_of
-from syncd.files.conversion.converter import HEAD
+from syncd.documents.file_types import HEAD, media_type_of
 from syncd.files.conversion.converter_child import READERS, _load_reader, convert_file
 from syncd.files.conversion.process_sandbox import set_limits
 from syncd.files.conversion.syscall_filter import compile_filter

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from syncd.documents.file_names import why_not_imported
-from syncd.documents.file_types import KNOWN, media_type_of
-from syncd.files.conversion.converter import ConversionResult, Unreadable
-from syncd.files.file_note_writer import Converter, FileOrder
+from syncd.documents.file_types import KNOWN
+from syncd.files.conversion.converter import Unreadable
+from syncd.files.conversion.readers.reader_result import MarkdownReading
+from syncd.files.file_note_writer import FileOrder
 from syncd.files.imported_files import ImportedFiles
 from syncd.files.inbox_file_scanner import InboxFileScanner
 from syncd.files.inbox_files import InboxFiles
@@ -32,7 +33,7 @@ class FakeReader:
 
     def __call__(
         self, path: Path, media_type: str, _: threading.Event, wait_for_room: Callable[[int], object]
-    ) -> ConversionResult:
+    ) -> MarkdownReading:
         self.read.append(media_type)
         if self.fails:
             raise self.fails
@@ -40,7 +41,7 @@ class FakeReader:
         raw = path.read_bytes().removeprefix(b"%PDF-")
         if raw.startswith(b"BROKEN"):
             raise Unreadable("the file is damaged")
-        return ConversionResult(raw.decode("utf-8", "replace"), media_type, pages=1, cut=self.cut)
+        return MarkdownReading(raw.decode("utf-8", "replace"), pages=1, cut=self.cut)
 
 
 class Filing:
@@ -62,7 +63,7 @@ class Filing:
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)
         self.beside: OtherFileNames = app.opened.sync.other_files
-        parts = inbox, self.handled, self.beside, Converter(KNOWN, media_type_of, self.reader), app.opened.sync.has_note
+        parts = inbox, self.handled, self.beside, self.reader, app.opened.sync.has_note
         self.files, self.inplace = UploadedFiles(*parts, free=free), InboxFiles(*parts, scratch=self.staged, free=free)
         self.dropped = InboxFileScanner(
             app.opened.vault,

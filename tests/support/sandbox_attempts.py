@@ -189,7 +189,7 @@ def main() -> None:
     else:
         (state / "asked.json").write_text(json.dumps(to))
         converter._CHILD = ("-P", "-m", "tests.support.sandbox_attempts")
-        came = json.loads(convert(state / "asked.json", MARKDOWN, Limits(), threading.Event()).text)
+        came = json.loads(convert(Limits(), state / "asked.json", MARKDOWN, threading.Event()).text)
     after = {
         "text": note.read_text(),
         "mode": note.stat().st_mode & 0o777,

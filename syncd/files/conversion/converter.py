@@ -29,11 +29,10 @@ from pathlib import Path
 from typing import IO, Any, Final
 
 from index.errors import InvalidArgument, MemexError, ResourceExhausted, Unavailable
-from syncd.documents.file_types import HEAD, KNOWN, NAMED, media_type_of
+from syncd.documents.file_types import NAMED
+from syncd.files.conversion.readers.reader_result import MarkdownReading
 from syncd.files.conversion.sandbox_layers import SandboxLayers, refusal
 from syncd.files.conversion.syscall_filter import compile_filter
-
-__all__ = ["HEAD", "KNOWN", "ConversionResult", "Limits", "Unreadable", "convert", "media_type_of"]
 
 TICK: Final = 0.05  # seconds between two checks of the child
 ROOM: Final = 1 << 30  # bytes of address space for programs and libraries, in addition to the file's
@@ -66,25 +65,16 @@ class Limits:
     unconfined: bool = False  # read PDF and Office files even if a layer of the sandbox is missing
 
 
-@dataclass(frozen=True, slots=True)
-class ConversionResult:
-    """Holds a file as Markdown; `text` is "" if the file contains none, and `warnings` say why."""
-
-    text: str
-    media_type: str
-    pages: int | None = None
-    cut: bool = False  # the end is missing, because the text or the pages exceeded a limit
-    warnings: tuple[str, ...] = ()
-
-
 def convert(
+    limits: Limits,
     path: Path,
     media_type: str,
-    limits: Limits,
     stopping: threading.Event,
     wait_for_room: Callable[[int], object] = lambda _: None,
-) -> ConversionResult:
+) -> MarkdownReading:
     """Convert the file at `path` to text; `media_type` is the result of `media_type_of`.
+
+    The text is "" if the file contains none; then the warnings say why.
 
     `wait_for_room` is called with the size of the answer in bytes, while the answer lies on disk, before it is read into memory.
 
@@ -110,7 +100,7 @@ def convert(
         case {"error": "memory"}:
             raise _memory_exceeded(limits)
         case {"text": str(text), "pages": pages, "cut": cut, "warnings": warnings}:
-            return ConversionResult(text, media_type, pages, bool(cut), tuple(warnings))
+            return MarkdownReading(text, pages, bool(cut), tuple(warnings))
     raise AssertionError
 
 

@@ -33,7 +33,7 @@ class MarkdownReading:
 
     text: str
     pages: int | None = None
-    cut: bool = False  # something at the end was not read
+    cut: bool = False  # the end is missing, because the text or the pages exceeded a limit
     warnings: tuple[str, ...] = ()
 
 

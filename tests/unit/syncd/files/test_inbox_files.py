@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import replace
 
 import pytest
 
@@ -189,7 +188,7 @@ def test_a_copy_that_is_being_read_is_in_no_backup(filing):
         assert path.is_file()
         return filing.reader(path, *rest)
 
-    filing.inplace._converter = replace(filing.inplace._converter, read=looking)
+    filing.inplace._convert = looking
     read(filing)
     assert held == ["kept"]
 

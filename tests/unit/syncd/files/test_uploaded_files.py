@@ -10,6 +10,7 @@ import threading
 import time
 import tracemalloc
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import pytest
 
@@ -18,9 +19,8 @@ from index.model import Query, Stat
 from index.process_memory import LARGE_TEXT
 from index.scope.index import Index
 from syncd.documents.agent_paths import visible_metadata
-from syncd.documents.file_types import KNOWN, media_type_of
 from syncd.files.conversion.converter import Limits, Unreadable, convert
-from syncd.files.file_note_writer import Converter, hold_large_text
+from syncd.files.file_note_writer import hold_large_text
 from syncd.files.uploaded_files import UNPUT
 from syncd.notes.front_matter import read_properties, split
 from syncd.vault.vault import FileDigest
@@ -91,7 +91,7 @@ def test_large_texts_are_in_memory_one_after_the_other(filing, monkeypatch):
         filing.files.import_file(job)
         ended.append(name)
 
-    monkeypatch.setattr(filing.files, "_converter", Converter(KNOWN, media_type_of, read))
+    monkeypatch.setattr(filing.files, "_convert", read)
 
     large = [(f"{letter}.pdf", b"%PDF-" + f"{letter} ".encode() * 300_000) for letter in "ab"]
     with ThreadPoolExecutor(3) as pool:
@@ -147,8 +147,7 @@ def test_git_sees_the_two_files_and_nothing_else(filing):
 
 
 def test_an_uploaded_note_becomes_a_note_and_brings_no_rights_along(filing, monkeypatch):
-    reader = Converter(KNOWN, media_type_of, lambda path, kind, *waits: convert(path, kind, Limits(), *waits))
-    monkeypatch.setattr(filing.files, "_converter", reader)  # the real one: it reads front matter too
+    monkeypatch.setattr(filing.files, "_convert", partial(convert, Limits()))  # the real one: it reads front matter too
     raw = b"---\ntitle: Plan\ntags: [x]\nproject: alpha\npromote: true\nid: stolen\ncollection: memory\nfile: '[[Captures/default/Files/a.pdf]]'\n---\n# Plan\nwalrus\n"
     id = filing.upload("plan.md", raw, tags=["given"])
     assert filing.stored() == {}

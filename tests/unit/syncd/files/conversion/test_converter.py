@@ -20,9 +20,9 @@ import psutil
 import pytest
 
 from index.errors import MemexError, Unavailable
-from syncd.documents.file_types import TEXT
+from syncd.documents.file_types import TEXT, media_type_of
 from syncd.files.conversion import converter
-from syncd.files.conversion.converter import Limits, convert, media_type_of, probe_layers
+from syncd.files.conversion.converter import Limits, convert, probe_layers
 from tests.support.paths import FILES, ROOT
 from tests.support.sample_files import bomb, docx, paragraph, pdf
 
@@ -55,7 +55,7 @@ def nothing_is_left(tmp_path, monkeypatch):
 def read(path: Path, limits: Limits | None = None, stopping: threading.Event | None = None):
     with path.open("rb") as file:
         kind = media_type_of(path.name, file.read(65_536))
-    return convert(path, kind, limits or Limits(), stopping or threading.Event())
+    return convert(limits or Limits(), path, kind, stopping or threading.Event())
 
 
 def refused(path: Path, limits: Limits | None = None) -> MemexError:
@@ -262,14 +262,14 @@ def test_an_answer_waits_on_the_disk_until_there_is_room_for_it(tmp_path):
 
     tracemalloc.start()
     try:
-        assert convert(file, TEXT, Limits(), threading.Event(), wait_for_room).text == file.read_text()
+        assert convert(Limits(), file, TEXT, threading.Event(), wait_for_room).text == file.read_text()
     finally:
         tracemalloc.stop()
     ((size, memory),) = met
     assert 2_000_000 < size < 2_001_000
     assert memory < 1_000_000
     with pytest.raises(Unavailable, match="is stopping"):
-        convert(file, TEXT, Limits(), threading.Event(), refuse)
+        convert(Limits(), file, TEXT, threading.Event(), refuse)
 
 
 @pytest.mark.parametrize(
@@ -282,7 +282,7 @@ def test_a_full_disk_for_temporary_files_is_named(tmp_path, monkeypatch, code, w
     monkeypatch.setattr(converter, "_copy_nameless", fail)
     (tmp_path / "a.txt").write_text("words")
     with pytest.raises(Unavailable, match=why):
-        convert(tmp_path / "a.txt", TEXT, Limits(), threading.Event())
+        convert(Limits(), tmp_path / "a.txt", TEXT, threading.Event())
 
 
 def test_a_stop_ends_the_copying_of_a_file(tmp_path):
@@ -297,7 +297,8 @@ WITHOUT = """
 import json, sys, threading
 from pathlib import Path
 from index.errors import MemexError
-from syncd.files.conversion.converter import HEAD, Limits, convert, media_type_of, probe_layers
+from syncd.documents.file_types import HEAD, media_type_of
+from syncd.files.conversion.converter import Limits, convert, probe_layers
 from tests.support.sandbox_attempts import _refuse_calls
 _refuse_calls([sys.argv[1]])
 told = {"layers": probe_layers().as_dict()}
@@ -305,7 +306,7 @@ for name in sys.argv[3:]:
     path = Path(name)
     try:
         kind = media_type_of(path.name, path.read_bytes()[:HEAD])
-        told[path.suffix] = convert(path, kind, Limits(unconfined=sys.argv[2] == "preferred"), threading.Event()).text
+        told[path.suffix] = convert(Limits(unconfined=sys.argv[2] == "preferred"), path, kind, threading.Event()).text
     except MemexError as error:
         told[path.suffix] = error.as_dict()
 print(json.dumps(told))
@@ -395,7 +396,7 @@ import sys, threading
 from pathlib import Path
 from syncd.files.conversion.converter import Limits, convert
 print("begun", flush=True)
-convert(Path({str(big)!r}), "application/pdf", Limits(), threading.Event())
+convert(Limits(), Path({str(big)!r}), "application/pdf", threading.Event())
 """
     environ = os.environ | {"PYTHONPATH": str(ROOT), "TMPDIR": tempfile.gettempdir()}
     parent = subprocess.Popen([sys.executable, "-c", told], env=environ, stdout=subprocess.PIPE)
@@ -422,7 +423,7 @@ def test_what_is_no_file_is_not_opened(tmp_path):
     (tmp_path / "link.pdf").symlink_to(tmp_path / "real.pdf")
     for name in ("pipe.pdf", "link.pdf", "gone.pdf", "."):
         with pytest.raises(MemexError) as error:
-            convert(tmp_path / name, "application/pdf", Limits(), threading.Event())
+            convert(Limits(), tmp_path / name, "application/pdf", threading.Event())
         assert str(tmp_path) not in json.dumps(error.value.as_dict())
 
 
