@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.git.repository_folder import find_common_folder, find_git_folder, find_repository_around
@@ -41,47 +41,6 @@ class ServiceSpec:
     command: Sequence[str]
     vault: Path
     state: Path
-
-
-class SystemServices(Protocol):
-    """Manages one service of Memex through a service manager."""
-
-    @property
-    def file(self) -> Path:
-        """Return the path of the file that defines the service."""
-        ...
-
-    def unavailable_reason(self) -> str:
-        """Return why the manager is unavailable, with what to do; "" when it answers."""
-        ...
-
-    def is_of_memex(self, vault: Path | None) -> bool:
-        """Return whether Memex wrote the file, for this vault (None: for any)."""
-        ...
-
-    def write(self, spec: ServiceSpec) -> None:
-        """Write the file. Raises Conflict when it belongs to another vault."""
-        ...
-
-    def enable(self, *, start: bool) -> None:
-        """Enable the service at login; with `start`, also start it now, or restart it."""
-        ...
-
-    def remove(self) -> None:
-        """Stop the service and remove its file."""
-        ...
-
-    def state(self) -> dict[str, Any]:
-        """Return the state from the manager: at least `state` and `active`."""
-        ...
-
-    def log_command(self, lines: int, *, follow: bool) -> list[str]:
-        """Return the command that shows the log."""
-        ...
-
-    def manual_commands(self) -> list[str]:
-        """Return the commands that enable and start the service manually."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +78,7 @@ class Systemd:
         return bool(line) if vault is None else line == f"{unit_files.VAULT}{unit_files.quote(str(vault))}"
 
     def write(self, spec: ServiceSpec) -> None:
-        """Write the unit."""
+        """Write the unit. Raises Conflict when its file belongs to another vault."""
         text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
         if self.file.exists():
             require_own_file(self, spec.vault)
@@ -157,7 +116,7 @@ class Systemd:
             self._run_checked("daemon-reload")
 
     def state(self) -> dict[str, Any]:
-        """Return the unit's state as `systemctl show` reports it."""
+        """Return the unit's state as `systemctl show` reports it: at least `state` and `active`, as for launchd."""
         done = _run("systemctl", "--user", "show", f"--property={','.join(SHOWN)}", self.file.name)
         properties = dict(line.split("=", 1) for line in done.stdout.splitlines() if "=" in line)
         return {
@@ -228,7 +187,7 @@ class Launchd:
         return bool(theirs) if vault is None else theirs == str(vault)
 
     def write(self, spec: ServiceSpec) -> None:
-        """Write the agent."""
+        """Write the agent. Raises Conflict when its file belongs to another vault."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be installed by Homebrew
         text = unit_files.launchd_agent(
             self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
@@ -276,7 +235,7 @@ class Launchd:
             raise Unavailable(f"launchctl {words[0]} failed: {_error_line(done)}")
 
 
-def require_own_file(manager: SystemServices, vault: Path | None) -> None:
+def require_own_file(manager: Systemd | Launchd, vault: Path | None) -> None:
     """Raise Conflict unless Memex wrote the file, for this vault (None: for any)."""
     if not manager.is_of_memex(vault):
         whose = "" if vault is None else f" for {vault}"
@@ -309,7 +268,7 @@ def find_manager(name: str, platform: str, environ: Mapping[str, str]) -> System
     return Systemd(full, Path(config).expanduser() / "systemd/user")
 
 
-def wait_until_active(manager: SystemServices, within_s: float) -> dict[str, Any]:
+def wait_until_active(manager: Systemd | Launchd, within_s: float) -> dict[str, Any]:
     """Wait at most `within_s` seconds for the service to become active, and return its last state."""
     end = time.monotonic() + within_s
     while not (state := manager.state())["active"] and time.monotonic() < end:
