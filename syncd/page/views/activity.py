@@ -5,7 +5,6 @@ Law, tested: writes that came after the preview of an undo are left alone by it.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from itertools import groupby
 from typing import Any, Final
@@ -50,28 +49,6 @@ CALLERS: Final = frozenset({"mcp", "rest", "cli"})  # whose writes `memex undo` 
 
 
 # The log
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """Describes one entry in the list."""
-
-    seq: int
-    at: datetime
-    verb: str
-    who: str
-    tool: str
-    subject: str  # the path; without one, the workspace
-    is_path: bool
-    remark: str  # what is unusual about it
-
-
-@dataclass(frozen=True, slots=True)
-class Day:
-    """Holds the entries of one day, the newest first."""
-
-    title: str
-    rows: tuple[Row, ...]
 
 
 def show_activity(visit: Visit) -> Response:
@@ -120,14 +97,14 @@ def list_periods(query: Mapping[str, str]) -> list[tuple[str, str, bool]]:
     ]
 
 
-def group_by_day(entries: Iterable[Mapping[str, Any]], today: date) -> list[Day]:
-    """Group entries, the newest first, by the local day of their time."""
+def group_by_day(entries: Iterable[Mapping[str, Any]], today: date) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Group entries, the newest first, by the local day of their time; return the title of each day, and its rows."""
     rows = [describe_entry(entry) for entry in entries]
-    return [Day(_day_title(day, today), tuple(group)) for day, group in groupby(rows, lambda row: row.at.date())]
+    return [(_day_title(day, today), list(group)) for day, group in groupby(rows, lambda row: row["at"].date())]
 
 
-def describe_entry(entry: Mapping[str, Any]) -> Row:
-    """Return an entry as the list shows it."""
+def describe_entry(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an entry as the list shows it: its subject is the path, or without one the workspace."""
     who = entry["name"] or entry["key"] or {"cli": "you", "daemon": "Memex"}.get(entry["surface"], "")
     remarks = [
         entry["outcome"]
@@ -135,16 +112,16 @@ def describe_entry(entry: Mapping[str, Any]) -> Row:
         else "",
         f"undoes {entry['undoes']}" if entry["undoes"] and entry["kind"] in WRITES else "",
     ]
-    return Row(
-        seq=entry["seq"],
-        at=zoned_time(entry["at"]),
-        verb=VERBS.get(entry["kind"], entry["kind"]),
-        who=who or SURFACES.get(entry["surface"], entry["surface"]),
-        tool=entry["tool"],
-        subject=entry["path"] or entry["workspace"] or "the log",
-        is_path=bool(entry["path"]),
-        remark=", ".join(filter(None, remarks)),
-    )
+    return {
+        "seq": entry["seq"],
+        "at": zoned_time(entry["at"]),
+        "verb": VERBS.get(entry["kind"], entry["kind"]),
+        "who": who or SURFACES.get(entry["surface"], entry["surface"]),
+        "tool": entry["tool"],
+        "subject": entry["path"] or entry["workspace"] or "the log",
+        "is_path": bool(entry["path"]),
+        "remark": ", ".join(filter(None, remarks)),  # what is unusual about it
+    }
 
 
 def _day_title(day: date, today: date) -> str:

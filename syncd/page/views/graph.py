@@ -37,39 +37,20 @@ SHAPES: Final[Mapping[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
-    """Describes an entity as a row and as a mark of the drawing."""
-
-    name: str
-    type: str
-    shape: str
-    path: str
-    summary: str
-    facts: int
-    relations: int  # to entities on this page
-
-
-@dataclass(frozen=True, slots=True)
-class Relation:
-    """Describes a relation; `source` and `target` are places in the list of nodes."""
-
-    source: int
-    target: int
-    type: str
-
-
-@dataclass(frozen=True, slots=True)
 class Picture:
-    """Holds what is listed and drawn, and whether there is more."""
+    """Holds what is listed and drawn, and whether there is more.
 
-    nodes: tuple[Node, ...]
-    relations: tuple[Relation, ...]
-    is_cut: bool = False
+    A node has its shape and the number of its relations to entities on this page; `source` and `target` of a relation are
+    places in the list of nodes."""
+
+    nodes: list[dict[str, Any]]
+    relations: list[dict[str, Any]]
+    is_cut: bool
 
     @property
     def types(self) -> list[tuple[str, str, int]]:
         """Return each type with its shape and number, the most frequent first."""
-        counted = Counter((node.type, node.shape) for node in self.nodes)
+        counted = Counter((node["entity_type"], node["shape"]) for node in self.nodes)
         return sorted(
             ((kind, shape, count) for (kind, shape), count in counted.items()), key=lambda row: (-row[2], row[0])
         )
@@ -184,43 +165,32 @@ def _fetch_reports(visit: Visit, place: Place) -> list[dict[str, Any]]:
     """Return the rows of each report: names and a sentence. A report that fails says why, and the others still show."""
     shown = []
     for name, title in REPORTS.items():
-        whole = place.report == name
+        rows, problem = [], ""
         try:
             rows = visit.ask(f"graph.{name}", workspace=place.workspace, limit=MOST + 1)
         except MemexError as error:
-            shown.append(
-                {"name": name, "title": title, "rows": [], "count": "0", "is_cut": False, "error": error.message}
-            )
-            continue
-        listed = rows[: MOST if whole else REPORTED]
+            problem = error.message
+        listed = rows[: MOST if place.report == name else REPORTED]
         count = f"{len(rows):,}" if len(rows) <= MOST else f"more than {MOST:,}"
         is_cut = len(listed) < min(len(rows), MOST)
-        shown.append({"name": name, "title": title, "rows": listed, "count": count, "is_cut": is_cut, "error": ""})
+        shown.append({"name": name, "title": title, "rows": listed, "count": count, "is_cut": is_cut, "error": problem})
     return shown
 
 
 def make_picture(answer: Mapping[str, Any]) -> Picture:
     """Return what the operation answered as rows: relations lead to places in the list of nodes."""
     places = {node["name"]: place for place, node in enumerate(answer["nodes"])}
-    relations = tuple(
-        Relation(places[row["from"]], places[row["to"]], row["relation_type"])
+    relations = [
+        {"source": places[row["from"]], "target": places[row["to"]], "type": row["relation_type"]}
         for row in answer["relations"]
         if row["from"] in places and row["to"] in places
-    )
-    degrees = Counter(end for relation in relations for end in {relation.source, relation.target})
+    ]
+    degrees = Counter(end for row in relations for end in {row["source"], row["target"]})
     shapes = choose_shapes(node["entity_type"] for node in answer["nodes"])
-    nodes = tuple(
-        Node(
-            node["name"],
-            node["entity_type"],
-            shapes[node["entity_type"]],
-            node["path"],
-            node["summary"] or "",
-            node["observation_count"],
-            degrees[place],
-        )
+    nodes = [
+        {**node, "shape": shapes[node["entity_type"]], "relations": degrees[place]}
         for place, node in enumerate(answer["nodes"])
-    )
+    ]
     return Picture(nodes, relations, bool(answer.get("truncated")))
 
 

@@ -103,24 +103,14 @@ def _latest_notes(writes: Iterable[Mapping[str, Any]]) -> list[WrittenNote]:
     return list(notes.values())
 
 
-@dataclass(frozen=True, slots=True)
-class JobRow:
-    """Describes a job that runs, or whose last run failed."""
-
-    name: str
-    running: bool
-    started_at: int | None
-    error: str
-
-
-def list_jobs(facts: Mapping[str, Any]) -> list[JobRow]:
+def list_jobs(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the jobs that run or failed, from a status; failed ones first."""
     rows = [
-        JobRow(job_name(key), bool(job.get("running")), job.get("started_at"), str(job.get("error") or ""))
+        {"running": False, "started_at": None, "error": "", **job, "name": job_name(key)}
         for key, job in (facts.get("jobs") or {}).items()
         if job.get("running") or job.get("error")
     ]
-    return sorted(rows, key=lambda row: (not row.error, row.name))
+    return sorted(rows, key=lambda row: (not row["error"], row["name"]))
 
 
 def switch_letter_keys(visit: Visit) -> Response:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import JSONResponse, Response
@@ -29,37 +28,6 @@ _DAILY: Final = re.compile(r"(\d{1,2}) (\d{1,2}) \* \* \*")
 
 
 # What is shown
-
-
-@dataclass(frozen=True, slots=True)
-class QueuedJob:
-    """Describes a job of the queue."""
-
-    id: str
-    title: str
-    kind: str
-    status: str
-    state: str  # what it does now, or waits for
-    percent: int | None  # while it runs
-    workspace: str
-    by: str
-    created_at: int
-    document_id: str
-    error: str
-
-
-@dataclass(frozen=True, slots=True)
-class ScheduledJob:
-    """Describes a scheduled job, with its last run."""
-
-    key: str
-    title: str
-    every: str
-    state: str  # "" = it has not run yet
-    started_at: int | None
-    took: float | None  # seconds
-    next_at: int | None
-    error: str
 
 
 def show_jobs(visit: Visit) -> Response:
@@ -87,46 +55,36 @@ def show_jobs(visit: Visit) -> Response:
     )
 
 
-def describe_queued(job: Mapping[str, Any], now: int) -> QueuedJob:
-    """Return a job of the queue as the list shows it."""
+def describe_queued(job: Mapping[str, Any], now: int) -> dict[str, Any]:
+    """Return a job of the queue as the list shows it, with its state: what it does now, or waits for."""
     state = {"queued": "waiting", "running": job["stage"] or "running", "done": "done", "failed": "failed"}[
         job["status"]
     ]
     waits = job["status"] == "queued" and job["due_at"] > now
-    return QueuedJob(
-        id=job["id"],
-        title=job["title"],
-        kind=job["kind"],
-        status=job["status"],
-        state="tries again later" if waits else state,
-        percent=round(job["progress"] * 100) if job["status"] == "running" else None,
-        workspace=job["workspace"],
-        by=job["by"] or "you",
-        created_at=job["created_at"],
-        document_id=job["document_id"] or "",
-        error=(job["error"] or {}).get("message", ""),
-    )
+    return {
+        **job,
+        "state": "tries again later" if waits else state,
+        "percent": round(job["progress"] * 100) if job["status"] == "running" else None,
+        "by": job["by"] or "you",
+        "error": (job["error"] or {}).get("message", ""),
+    }
 
 
-def describe_scheduled(jobs: Iterable[Mapping[str, Any]]) -> list[ScheduledJob]:
-    """Return the scheduled jobs by title; those that fail first."""
+def describe_scheduled(jobs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the scheduled jobs by title, each with its schedule and state; those that fail first."""
     rows = [
-        ScheduledJob(
-            key=job["name"],
-            title=job["title"],
-            every=format_schedule(job["cron"]) if job["cron"] else format_interval(job["every_s"]),
-            state=_scheduled_state(job),
-            started_at=job["started_at"],
-            took=job["seconds"],
-            next_at=job["next_run_at"],
-            error=job["error"],
-        )
+        {
+            **job,
+            "every": format_schedule(job["cron"]) if job["cron"] else format_interval(job["every_s"]),
+            "state": _scheduled_state(job),
+        }
         for job in jobs
     ]
-    return sorted(rows, key=lambda row: (not row.error, row.title))
+    return sorted(rows, key=lambda row: (not row["error"], row["title"]))
 
 
 def _scheduled_state(job: Mapping[str, Any]) -> str:
+    """Return the state of a scheduled job; "" = it has not run yet."""
     if job["running"]:
         return "running too long" if job["too_long"] else "running"
     if job["error"]:

@@ -58,7 +58,7 @@ def entry(seq=1, at=None, **more):
 )
 def test_an_entry_is_described(more, expected):
     row = describe_entry(entry(**more))
-    assert (row.verb, row.who, row.subject, row.remark) == expected
+    assert (row["verb"], row["who"], row["subject"], row["remark"]) == expected
 
 
 def test_entries_are_grouped_by_the_local_day():
@@ -68,7 +68,7 @@ def test_entries_are_grouped_by_the_local_day():
         entry(1, local(2026, 11, 17, 8, 0)),
     ]
     days = group_by_day(entries, date(2026, 11, 20))
-    assert [(day.title, [row.seq for row in day.rows]) for day in days] == [
+    assert [(title, [row["seq"] for row in rows]) for title, rows in days] == [
         ("Today", [3]),
         ("Yesterday", [2]),
         ("Tuesday, 2026-11-17", [1]),

@@ -27,19 +27,19 @@ def test_relations_lead_to_places_in_the_list_and_are_counted_for_both_ends():
         "relations": [relation("B", "A"), relation("C", "C")],
     }
     picture = make_picture(answer)
-    assert [(each.source, each.target) for each in picture.relations] == [(1, 0), (2, 2)]
-    assert [each.relations for each in picture.nodes] == [1, 1, 1]
+    assert [(each["source"], each["target"]) for each in picture.relations] == [(1, 0), (2, 2)]
+    assert [each["relations"] for each in picture.nodes] == [1, 1, 1]
     assert [(kind, count) for kind, _, count in picture.types] == [("person", 2), ("place", 1)]
     assert not picture.is_cut
 
 
 def test_a_relation_to_an_entity_that_is_not_listed_is_left_out():
     picture = make_picture({"nodes": [node("A")], "relations": [relation("A", "B")], "truncated": True})
-    assert (picture.relations, picture.is_cut) == ((), True)
+    assert (picture.relations, picture.is_cut) == ([], True)
 
 
 def test_an_empty_graph_is_an_empty_picture():
-    assert make_picture({"nodes": [], "relations": []}).nodes == ()
+    assert make_picture({"nodes": [], "relations": []}).nodes == []
 
 
 def test_each_frequent_type_has_a_shape_of_its_own_and_the_rest_share_one():

@@ -70,7 +70,7 @@ def test_running_and_failed_jobs_are_listed_failed_ones_first():
             }
         }
     )
-    assert [(row.name, row.running, row.error) for row in rows] == [
+    assert [(row["name"], row["running"], row["error"]) for row in rows] == [
         ("suggest folders and tags", False, "no disk"),
         ("list the vault", True, ""),
     ]

@@ -47,7 +47,7 @@ def scheduled(name, **more):
 )
 def test_a_job_of_the_queue_is_described(more, expected):
     job = describe_queued(queued(**more), NOW)
-    assert (job.state, job.percent, job.by, job.error) == expected
+    assert (job["state"], job["percent"], job["by"], job["error"]) == expected
 
 
 def test_scheduled_jobs_are_sorted_failed_ones_first():
@@ -60,7 +60,7 @@ def test_scheduled_jobs_are_sorted_failed_ones_first():
             scheduled("e", running=True, too_long=True),
         ]
     )
-    assert [(row.title, row.state, row.every) for row in rows] == [
+    assert [(row["title"], row["state"], row["every"]) for row in rows] == [
         ("d", "failed", "every day at 03:00"),
         ("a", "done", "every minute"),
         ("b", "running", "every minute"),
