@@ -55,14 +55,13 @@ class _NodeOperations:
     def __init__(self, nodes: Callable[[str], Nodes]) -> None:
         self._of = nodes
 
-    def _nodes(self, arguments: Arguments) -> Nodes:
-        return self._of(arguments.get("workspace") or "default")
-
-    def _require_nodes(self, nodes: Nodes, *names: str) -> None:
-        """Raise NotFound for a name that no node has, with a similar name as a suggestion."""
+    def _nodes(self, arguments: Arguments, *names: str) -> Nodes:
+        """Return the nodes of the workspace. Raises NotFound for a name that no node has, with a similar name as a suggestion."""
+        nodes = self._of(arguments.get("workspace") or "default")
         for name in names:
             if nodes.graph.get(name) is None:
                 raise NotFound(f"no entity {name[:100]!r} in workspace {nodes.workspace!r}{_closest_name(nodes, name)}")
+        return nodes
 
     # Nodes
 
@@ -80,8 +79,7 @@ class _NodeOperations:
         ]
 
     def delete(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, *arguments["names"])
+        nodes = self._nodes(arguments, *arguments["names"])
         vertices = [vertex for name in arguments["names"] if (vertex := nodes.graph.get(name))]
         notes = {vertex.id: {"name": vertex.name, "id": vertex.id, "path": vertex.path} for vertex in vertices}
         deleted, missing = nodes.delete(arguments["names"])
@@ -93,8 +91,7 @@ class _NodeOperations:
         }
 
     def open(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, *arguments["names"])
+        nodes = self._nodes(arguments, *arguments["names"])
         opened = nodes.open(arguments["names"])
         return {
             "entities": [
@@ -126,31 +123,26 @@ class _NodeOperations:
         ]
 
     def rename(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         return node_fields(nodes.rename(arguments["name"], arguments["new_name"])) | {"old_name": arguments["name"]}
 
     def set_summary(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         return node_fields(nodes.set_summary(arguments["name"], arguments["summary"]))
 
     def set_tags(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         return node_fields(nodes.set_tags(arguments["name"], arguments["tags"]))
 
     # Observations
 
     def observe(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         ((name, added),) = nodes.add_observations([(arguments["name"], arguments["contents"])])
         return {"entity_name": name, "added": _observation_fields(added or ())}
 
     def replace(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         number = arguments["ordinal"]
         try:
             name, old, new = nodes.replace_observation(arguments["name"], number, arguments["content"])
@@ -163,17 +155,16 @@ class _NodeOperations:
         return {"entity_name": name, "ordinal": number, "old_content": old, "new_content": new}
 
     def forget(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         ((name, gone, missing),) = nodes.remove_observations([(arguments["name"], arguments["ordinals"])])
         return {"entity_name": name, "deleted_ordinals": list(gone), "not_found_ordinals": list(missing)}
 
     def search(self, arguments: Arguments, _: Any) -> dict[str, Any]:
         """Search the nodes; with `name`, search the observations of this node."""
-        nodes, limit = self._nodes(arguments), arguments.get("limit") or 10
+        name, limit = arguments.get("name"), arguments.get("limit") or 10
+        nodes = self._nodes(arguments, *([name] if name else []))
         mode: ObservationMode = "text" if arguments.get("mode") == "text" else "embedding"
-        if name := arguments.get("name"):
-            self._require_nodes(nodes, name)
+        if name:
             answer = nodes.search_node(name, arguments["query"], mode, limit)
         else:
             answer = nodes.search(arguments["query"], limit, mode)
@@ -188,8 +179,8 @@ class _NodeOperations:
     # Relations
 
     def relate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
-        self._require_nodes(nodes, *_edge_ends(edges))
+        edges = _parse_edges(arguments["relations"])
+        nodes = self._nodes(arguments, *_edge_ends(edges))
         made = nodes.add_relations(edges)
         return {
             "created": list(map(relation_fields, made.created)),
@@ -197,22 +188,21 @@ class _NodeOperations:
         }
 
     def unrelate(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes, edges = self._nodes(arguments), _parse_edges(arguments["relations"])
-        self._require_nodes(nodes, *_edge_ends(edges))
+        edges = _parse_edges(arguments["relations"])
+        nodes = self._nodes(arguments, *_edge_ends(edges))
         deleted, missing = nodes.remove_relations(edges)
         return {"deleted": deleted, "not_found": missing}
 
     def retype(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
         source, target, old, new = (arguments[key] for key in ("from_entity", "to_entity", "old_type", "new_type"))
-        self._require_nodes(nodes, source, target)
+        nodes = self._nodes(arguments, source, target)
         made = nodes.retype_relation(source, target, old, new)
         return {"from_entity": made.source, "to_entity": made.target, "old_type": old, "new_type": made.type}
 
     def list_relations(self, arguments: Arguments, _: Any) -> list[dict[str, Any]]:
         """List all relations; with one name, the relations of this node; with two names, the relations between both nodes."""
-        nodes, names = self._nodes(arguments), arguments.get("names") or []
-        self._require_nodes(nodes, *names)
+        names = arguments.get("names") or []
+        nodes = self._nodes(arguments, *names)
         if len(names) > 2:
             raise InvalidArgument("name at most two nodes: one for its relations, two for the relations between them")
         relations = nodes.relations_between(*names) if len(names) == 2 else nodes.graph.edges(names or None)
@@ -222,8 +212,7 @@ class _NodeOperations:
     # The graph
 
     def neighbourhood(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes = self._nodes(arguments)
-        self._require_nodes(nodes, arguments["name"])
+        nodes = self._nodes(arguments, arguments["name"])
         neighbourhood = nodes.neighbourhood(arguments["name"], arguments.get("depth", 1), arguments.get("limit") or 100)
         return {
             "nodes": list(map(node_fields, neighbourhood.vertices)),
@@ -245,8 +234,8 @@ class _NodeOperations:
         }
 
     def find_path(self, arguments: Arguments, _: Any) -> dict[str, Any]:
-        nodes, (a, b) = self._nodes(arguments), (arguments["from_entity"], arguments["to_entity"])
-        self._require_nodes(nodes, a, b)
+        a, b = arguments["from_entity"], arguments["to_entity"]
+        nodes = self._nodes(arguments, a, b)
         way = nodes.shortest_path(a, b)
         if way is None:
             return {"found": False, "path": [], "relations": [], "nodes": []}
