@@ -65,7 +65,10 @@ class Ready:
 
 
 class App:
-    """Holds everything that is open while Memex works on a vault, in the daemon or for one command."""
+    """Holds everything that is open while Memex works on a vault, in the daemon or for one command.
+
+    Raises Conflict while another process holds this state folder. With `alone`, for serving, another daemon on the vault with
+    a different state folder is a Conflict too. With `later`, the encoder and the index are opened at their first use."""
 
     def __init__(
         self, settings: Settings, *, embedder: Embedder | None = None, alone: bool = False, later: bool = False
@@ -134,14 +137,6 @@ class App:
             summed=self.opened.automatic.notes_with_summary,
             record_summary=self.opened.automatic.record_summary,
         )
-
-    @classmethod
-    def open(cls, settings: Settings, *, alone: bool = False, later: bool = False) -> App:
-        """Open everything. Raises Conflict while another process holds this state folder.
-
-        With `alone`, for serving, another daemon on the vault with a different state folder is a Conflict too. With
-        `later`, the encoder and the index are opened at their first use."""
-        return cls(settings, alone=alone, later=later)
 
     def close(self) -> None:
         """Finish accepted work and release everything."""

@@ -143,7 +143,7 @@ def open_conversations(folder: Path, work: Path) -> Iterator[list[Conversation]]
     names = sorted(path.name for path in (folder / "notes").iterdir())
     begins = {name: write_turns(folder, vault, name) for name in names}
     state.mkdir(mode=0o700)
-    with App.open(Settings(vault=VaultSettings(path=vault), state=state)) as app:
+    with App(Settings(vault=VaultSettings(path=vault), state=state)) as app:
         app.opened.builds.wait_for_encoders()
         app.opened.sync.run(accept=True)
         reader = FactReader(app.opened.captures, count_tokens)

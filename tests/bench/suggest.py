@@ -57,7 +57,7 @@ def suggest(work: Path, data: Path) -> Iterator[Row]:
         if not (folder / "vault").is_dir():
             shutil.copytree(vault, folder / "vault")
         flags = {"vault.path": str(folder / "vault"), "state": str(folder / "state")}
-        with App.open(load(flags, {"HOME": str(work)})) as app:
+        with App(load(flags, {"HOME": str(work)})) as app:
             app.opened.embedder.wait()
             app.operations["index"]({}, lambda _: None)
             index = app.opened.builds.scopes["vault"].index

@@ -294,7 +294,7 @@ def run(
     try:
         set_up_vault(chosen, now=now_ms(), welcome=welcome)
         print_message(f"memex: opening {chosen.vault.path}")
-        with _open_when_free(lambda: App.open(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
+        with _open_when_free(lambda: App(chosen, alone=alone), chosen.state, signal_stop.wished) as app:
 
             def announce(ready: Ready) -> None:  # on a thread, because the server must answer the requests made here
                 threading.Thread(target=_talk, args=(chosen, ready, on_ready), name="talk", daemon=True).start()

@@ -394,7 +394,7 @@ def _rebuild_index(context: DoctorContext) -> str:
 
 
 def _rebuild_here(app: type[App], context: DoctorContext) -> None:
-    with app.open(context.settings) as running:
+    with app(context.settings) as running:
         running.opened.embedder.wait()
         running.operations["index"]({"full": True}, lambda _: None)
 

@@ -417,4 +417,4 @@ def _open_app(chosen: Settings, *, fresh: bool, later: bool) -> contextlib.Abstr
     from syncd.installation.vault_setup import set_up_vault  # noqa: PLC0415 - importing this takes longer than an answer of the daemon
 
     set_up_vault(chosen, now=now_ms())
-    return App.open(chosen, later=later)
+    return App(chosen, later=later)

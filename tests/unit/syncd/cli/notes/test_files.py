@@ -406,7 +406,7 @@ def test_without_a_daemon_the_file_is_queued_here(tmp_path, here, ran):
     set_up_vault(settings_of(vault, state), now=1)
     number, told, _ = ran("a.md", "--no-wait")
     assert number == 0
-    with App.open(settings_of(vault, state)) as app:
+    with App(settings_of(vault, state)) as app:
         (job,) = app.opened.queue.jobs()
         assert job.id == told["files"][0]["job_id"]
         assert app.opened.queue.staged.find(job.id).read_bytes() == TEXT
