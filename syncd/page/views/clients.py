@@ -19,12 +19,8 @@ from syncd.page.web.templates import link
 from syncd.page.web.view import View, Visit, get, post
 
 
-def show_clients(visit: Visit) -> Response:
+def show_clients(visit: Visit, *, status: int = 200, mistake: str = "", name: str = "") -> Response:
     """Show the keys of clients, the workspaces, and the settings."""
-    return _render(visit)
-
-
-def _render(visit: Visit, *, status: int = 200, mistake: str = "", name: str = "") -> Response:
     now = now_ms()
     clients, ended, owners = sort_keys(visit.ask("key.list"), now)
     answer = visit.ask("settings.list")
@@ -80,7 +76,7 @@ def create_workspace(visit: Visit) -> Response:
     except MemexError as error:
         if error.code not in ("INVALID_ARGUMENT", "CONFLICT"):
             raise
-        return _render(visit, status=400, mistake=error.message, name=name)
+        return show_clients(visit, status=400, mistake=error.message, name=name)
     done = "Created the workspace {}." if made["created"] else "The workspace {} exists already."
     return visit.redirect(link("/clients"), done.format(made["name"]))
 

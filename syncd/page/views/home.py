@@ -21,24 +21,6 @@ AGENTS: Final = frozenset({"mcp", "rest"})
 VERBS: Final[Mapping[str, str]] = {"create": "created", "update": "changed", "delete": "deleted", "moved": "moved"}
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenNote:
-    """Describes what an agent did last to one note today."""
-
-    path: str
-    verb: str
-    at: int
-
-
-@dataclass(frozen=True, slots=True)
-class AgentDay:
-    """Holds the notes that one agent wrote today, the newest first."""
-
-    agent: str
-    writes: int
-    notes: tuple[WrittenNote, ...]
-
-
 def show_home(visit: Visit) -> Response:
     """Show the view."""
     facts = add_daemon(visit.ask("status"), installed())
@@ -82,24 +64,23 @@ def list_decisions(facts: Mapping[str, Any]) -> list[Decision]:
     return [row for row in rows if row.count]
 
 
-def group_by_agent(entries: Sequence[Mapping[str, Any]]) -> list[AgentDay]:
-    """Group the log's entries of writes by agent, the agent with the latest write first."""
+def group_by_agent(entries: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Group the log's entries of writes by agent, the agent with the latest write first: the number of writes, and the notes."""
     by_agent: dict[str, list[Mapping[str, Any]]] = {}
     for entry in sorted(entries, key=lambda entry: -int(entry["seq"])):
         if entry["surface"] in AGENTS and entry["kind"] in VERBS and entry["path"]:
             by_agent.setdefault(entry["name"] or entry["key"] or entry["surface"], []).append(entry)
-    return [AgentDay(agent, len(writes), tuple(_latest_notes(writes))) for agent, writes in by_agent.items()]
+    return [{"agent": agent, "writes": len(rows), "notes": _latest_notes(rows)} for agent, rows in by_agent.items()]
 
 
-def _latest_notes(writes: Iterable[Mapping[str, Any]]) -> list[WrittenNote]:
+def _latest_notes(writes: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return the last write of each note: created, if it was created today and still exists."""
-    notes: dict[str, WrittenNote] = {}
+    notes: dict[str, dict[str, Any]] = {}
     for entry in writes:
         path, verb = entry["path"], VERBS[entry["kind"]]
-        if path not in notes:
-            notes[path] = WrittenNote(path, verb, entry["at"])
-        elif verb == "created" and notes[path].verb == "changed":
-            notes[path] = WrittenNote(path, verb, notes[path].at)
+        note = notes.setdefault(path, {"path": path, "verb": verb, "at": entry["at"]})
+        if verb == "created" and note["verb"] == "changed":
+            note["verb"] = verb
     return list(notes.values())
 
 

@@ -13,7 +13,7 @@ from index.names import pluralize
 from index.timings import now_ms
 from syncd.jobs.job_names import job_name
 from syncd.page.web.failures import describe_failure
-from syncd.page.web.file_form import FileLimits, SentFile, post_files
+from syncd.page.web.file_form import SentFile, post_files
 from syncd.page.web.templates import link
 from syncd.page.web.view import View, Visit, get, post
 from syncd.uploads.local_files import StagedCopy
@@ -142,10 +142,9 @@ def _queue_address(visit: Visit) -> str:
 # Files
 
 
-def begin_files(visit: Visit, fields: Mapping[str, str]) -> FileLimits:
-    """Return the limits of files for a workspace, which must exist."""
-    checked = visit.ask("file.check", workspace=fields.get("workspace") or WORKSPACE)
-    return FileLimits(largest=checked["largest"], free=visit.settings.kb.free)
+def begin_files(visit: Visit, fields: Mapping[str, str]) -> int:
+    """Return the most bytes of a file for a workspace, which must exist."""
+    return int(visit.ask("file.check", workspace=fields.get("workspace") or WORKSPACE)["largest"])
 
 
 def take_file(visit: Visit, fields: Mapping[str, str], name: str, copy: StagedCopy) -> dict[str, str]:

@@ -5,7 +5,6 @@ Law, tested: each of these shows first what it would do, and a note that changed
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from starlette.responses import Response
@@ -15,7 +14,7 @@ from index.names import replace_surrogates
 from syncd.cli.terminal.result_text import EVENT_VERBS, NEVER_KEPT, UNRECORDED, describe_additions
 from syncd.page.web.failures import describe_failure
 from syncd.page.web.templates import link, unpack_path
-from syncd.page.web.text_comparison import PatchLine, patch_lines
+from syncd.page.web.text_comparison import patch_lines
 from syncd.page.web.view import Visit, get, post
 
 EVENTS: Final = 50
@@ -33,22 +32,6 @@ MOVES: Final[Mapping[str, str]] = {
 OWN_WAYS: Final = frozenset({"promote", "unpromote", "review.dismiss", "unarchive"})
 
 
-@dataclass(frozen=True, slots=True)
-class Version:
-    """Describes what happened to a note, with the difference, and the ways back from there; "" = none."""
-
-    at: int
-    verb: str
-    who: str
-    how: str
-    undone: bool
-    lines: tuple[PatchLine, ...] | None  # None: the old text is no longer kept, or too long to compare
-    remark: str = ""  # about the lines
-    call: str = ""  # that can be undone
-    name: str = ""  # of the text after it, if that can be restored
-    way: str = ""  # the operation that moves the note back
-
-
 def read_history(visit: Visit, path: str) -> dict[str, Any]:
     """Return the history of a note; an empty one if neither the log nor Git knows the note."""
     try:
@@ -57,27 +40,27 @@ def read_history(visit: Visit, path: str) -> dict[str, Any]:
         return {"path": path, "events": [], "more": 0}
 
 
-def _read_versions(visit: Visit, path: str) -> list[Version]:
+def _read_versions(visit: Visit, path: str) -> list[dict[str, Any]]:
     """Return the versions of a note, the newest first; none for ""."""
     return list_versions(read_history(visit, path)["events"]) if path else []
 
 
-def list_versions(events: Sequence[Mapping[str, Any]]) -> list[Version]:
-    """Return the events of a note, the newest first."""
+def list_versions(events: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return what happened to a note, the newest first, with the differences, and the ways back from there; "" = none."""
     last_move = max((place for place, event in enumerate(events) if event["what"] in MOVES), default=None)
     return [
-        Version(
-            event["at"],
-            "restored" if event["tool"] == "restore" else EVENT_VERBS.get(event["what"], event["what"]),
-            event["author"] or event["key"] or SURFACES.get(event["surface"], event["surface"]),
-            event["subject"] if event["commit"] else event["tool"],
-            event["undone"],
-            patch_lines(event.get("diff")),
-            _remark(event),
-            call=event["request"] if _is_undoable(event) else "",
-            name=event["after"] if event.get("restorable") else "",
-            way=MOVES[event["what"]] if place == last_move else "",
-        )
+        {
+            "at": event["at"],
+            "verb": "restored" if event["tool"] == "restore" else EVENT_VERBS.get(event["what"], event["what"]),
+            "who": event["author"] or event["key"] or SURFACES.get(event["surface"], event["surface"]),
+            "how": event["subject"] if event["commit"] else event["tool"],
+            "undone": event["undone"],
+            "lines": patch_lines(event.get("diff")),  # None: the old text is no longer kept, or too long to compare
+            "remark": _remark(event),  # about the lines
+            "call": event["request"] if _is_undoable(event) else "",  # that can be undone
+            "name": event["after"] if event.get("restorable") else "",  # of the text after it, if that can be restored
+            "way": MOVES[event["what"]] if place == last_move else "",  # the operation that moves the note back
+        }
         for place, event in reversed(list(enumerate(events)))
     ]
 
@@ -102,7 +85,7 @@ def preview_undo(visit: Visit) -> Response:
         plan = visit.ask("undo", id=call, dry_run=True)
     except (Conflict, NotFound) as error:
         return _show_refused(visit, path, error)
-    versions = [version for version in _read_versions(visit, path) if version.call == call]
+    versions = [version for version in _read_versions(visit, path) if version["call"] == call]
     return visit.render("note_undo.html", call=call, path=path, plan=plan, versions=versions)
 
 
@@ -128,7 +111,7 @@ def _show_refused(visit: Visit, path: str, error: Conflict | NotFound) -> Respon
         status=describe_failure(error).status,
         problem=error.message,
         path=path,
-        versions=[version for version in _read_versions(visit, path) if version.way or version.name],
+        versions=[version for version in _read_versions(visit, path) if version["way"] or version["name"]],
     )
 
 

@@ -32,13 +32,8 @@ SIDES: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def show_reports(visit: Visit) -> Response:
-    """Show the view."""
-    return _render(visit)
-
-
-def _render(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Collection[str] = ()) -> Response:
-    """Render the view; `ticked`: the proposals of a refused form, whose ticks are kept."""
+def show_reports(visit: Visit, *, status: int = 200, mistake: str = "", ticked: Collection[str] = ()) -> Response:
+    """Show the view; `ticked`: the proposals of a refused form, whose ticks are kept."""
     listing = visit.ask("consolidate.list", carried=DONE, patch=True)
     done = set(visit.queries("done"))
     carried = [_show_changes(row) for row in listing["carried"]]
@@ -111,7 +106,7 @@ def _answer(visit: Visit, keys: Sequence[str], answer: str) -> Response:
         result = visit.ask("consolidate.answer", answers=dict.fromkeys(keys, answer))
     except (Conflict, NotFound) as error:
         failure = describe_failure(error)
-        return _render(visit, status=failure.status, mistake=f"{failure.sentence}. {failure.advice}", ticked=keys)
+        return show_reports(visit, status=failure.status, mistake=f"{failure.sentence}. {failure.advice}", ticked=keys)
     visit.session.messages += describe_answers(result)
     done = [outcome["key"] for outcome in result["carried"] if outcome["done"]][:DONE]
     return visit.redirect(_address(visit, done=done))
@@ -138,7 +133,7 @@ def undo(visit: Visit) -> Response:
         result = visit.ask("consolidate.undo", key=visit.field("key"))
     except (Conflict, NotFound) as error:
         failure = describe_failure(error)
-        return _render(visit, status=failure.status, mistake=f"Not undone: {failure.sentence}.")
+        return show_reports(visit, status=failure.status, mistake=f"Not undone: {failure.sentence}.")
     return visit.redirect(_address(visit), f"Undone: {pluralize(len(result['changed']), 'file')} as before.")
 
 

@@ -49,14 +49,6 @@ PROMOTE: Final = DecisionKind("promote", "promoted", "Promoted", "unpromote")
 DISMISS: Final = DecisionKind("review.dismiss", "archived", "Dismissed", "unarchive")
 
 
-@dataclass(frozen=True, slots=True)
-class Pick:
-    """Names a capture as it was shown."""
-
-    path: str
-    digest: str
-
-
 def show_review(visit: Visit) -> Response:
     """Show the card of the named capture; without a name, lead to the first one that waits."""
     listing = _list_waiting(visit)
@@ -183,20 +175,15 @@ def read_folder(visit: Visit) -> str | None:
     return "" if entered == ROOT else entered
 
 
-def read_picks(visit: Visit) -> list[Pick]:
-    """Return the picked captures; each field holds a digest and a packed path."""
-    parts = [value.partition(" ") for value in visit.fields("pick")]
-    return [Pick(unpack_path(path), digest) for digest, _, path in parts if path]
-
-
 def _decide(visit: Visit, kind: DecisionKind, **arguments: Any) -> Response:
-    picks = read_picks(visit)
+    # Each field names a picked capture as it was shown: by a digest and a packed path.
+    parts = [value.partition(" ") for value in visit.fields("pick")]
+    shown = {unpack_path(path): digest for digest, _, path in parts if path}
     here = unpack_path(visit.field("here"))
-    if not picks:
+    if not shown:
         return visit.redirect(
             link(PATH, capture=here, **_queue(visit)), "Nothing was ticked: tick captures in the list, then decide."
         )
-    shown = {pick.path: pick.digest for pick in picks}
     result = visit.ask(kind.operation, ids=list(shown), shown=shown, **arguments)
     done, failed = result[kind.result], result["failed"]
     if done:

@@ -26,14 +26,6 @@ FIELDS: Final = 64 * 1024  # most bytes of all headers and fields of a form
 
 
 @dataclass(frozen=True, slots=True)
-class FileLimits:
-    """Holds the limits of the files of a form, in bytes."""
-
-    largest: int
-    free: int  # that the disk keeps free
-
-
-@dataclass(frozen=True, slots=True)
 class SentFile:
     """Describes what became of a file: `result` is that of its handler, `error` why it was not taken."""
 
@@ -42,8 +34,8 @@ class SentFile:
     error: MemexError | None = None
 
 
-# What a view does with a form: it returns the limits once the fields are known, takes a file, and answers at the end.
-Begin: TypeAlias = Callable[[Visit, Mapping[str, str]], FileLimits]
+# What a view does with a form: it returns the most bytes of a file once the fields are known, takes a file, and answers at the end.
+Begin: TypeAlias = Callable[[Visit, Mapping[str, str]], int]
 Take: TypeAlias = Callable[[Visit, Mapping[str, str], str, StagedCopy], Any]
 Answer: TypeAlias = Callable[[Visit, Mapping[str, str], list[SentFile]], Response]
 
@@ -54,15 +46,15 @@ def post_files(path: str, begin: Begin, take: Take, answer: Answer) -> Route:
     async def receive(request: Request) -> Response:
         visit = Visit(request)
 
-        def begin_files(fields: Mapping[str, str]) -> FileLimits:
+        def begin_files(fields: Mapping[str, str]) -> int:
             check_token(request, fields.get(CSRF))
             return begin(visit, fields)
 
         def take_file(fields: Mapping[str, str], name: str, copy: StagedCopy) -> Any:
             return take(visit, fields, name, copy)
 
-        def stage(limits: FileLimits) -> StagedFile:
-            return StagedFile(visit.settings.state, largest=limits.largest, free=limits.free)
+        def stage(largest: int) -> StagedFile:
+            return StagedFile(visit.settings.state, largest=largest, free=visit.settings.kb.free)
 
         boundary = parse_options_header(request.headers.get("content-type", ""))[1].get(b"boundary", b"")
         if not 1 <= len(boundary) <= 200:
@@ -96,8 +88,8 @@ class FileForm:
     """Parses a form while it arrives. Close it at the end: that removes a file that is not complete."""
 
     boundary: bytes
-    stage: Callable[[FileLimits], StagedFile]
-    begin: Callable[[Mapping[str, str]], FileLimits]
+    stage: Callable[[int], StagedFile]
+    begin: Callable[[Mapping[str, str]], int]
     take: Callable[[Mapping[str, str], str, StagedCopy], Any]
     fields: dict[str, str] = field(default_factory=dict)
     _files: list[SentFile] = field(default_factory=list)
@@ -107,7 +99,7 @@ class FileForm:
     _field: str | None = None  # the field or file of the current part
     _file: str | None = None
     _text: bytearray = field(default_factory=bytearray)
-    _limits: FileLimits | None = None
+    _largest: int | None = None
     _staged: StagedFile | None = None
     _error: MemexError | None = None
     _small: int = 0
@@ -127,7 +119,7 @@ class FileForm:
         """Return what became of each file of the complete form. Raises InvalidArgument, and the errors of `begin`."""
         if not self._ended:
             raise InvalidArgument("the form ended early; send it again")
-        self._require_limits()
+        self._require_largest()
         return self._files
 
     def close(self) -> None:
@@ -136,10 +128,10 @@ class FileForm:
             self._staged.close()
             self._staged = None
 
-    def _require_limits(self) -> FileLimits:
-        if self._limits is None:
-            self._limits = self.begin(self.fields)
-        return self._limits
+    def _require_largest(self) -> int:
+        if self._largest is None:
+            self._largest = self.begin(self.fields)
+        return self._largest
 
     def _callbacks(self) -> Mapping[str, Callable[..., None]]:
         return {
@@ -178,9 +170,9 @@ class FileForm:
             self._field = options.get(b"name", b"").decode("utf-8", "replace")
         elif filename:  # a browser sends an empty name if no file was chosen
             self._file = filename.decode("utf-8", "replace").replace("%22", '"')
-            limits = self._require_limits()
+            largest = self._require_largest()
             try:
-                self._staged = self.stage(limits)
+                self._staged = self.stage(largest)
             except MemexError as error:
                 self._error = error
 

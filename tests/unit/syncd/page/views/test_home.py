@@ -19,7 +19,7 @@ def test_writes_are_grouped_by_agent_the_latest_first():
             entry(5, "c.md", "delete"),
         ]
     )
-    assert [(day.agent, day.writes, [(note.path, note.verb, note.at) for note in day.notes]) for day in days] == [
+    assert [(day["agent"], day["writes"], [tuple(note.values()) for note in day["notes"]]) for day in days] == [
         ("claude", 4, [("c.md", "deleted", 5000), ("a.md", "created", 3000)]),
         ("codex", 1, [("b.md", "created", 2000)]),
     ]
@@ -33,7 +33,7 @@ def test_writes_of_the_owner_and_the_daemon_and_denied_calls_are_left_out():
 
 
 def test_an_agent_without_a_name_is_called_by_its_key():
-    assert [day.agent for day in group_by_agent([entry(1, "a.md", name="")])] == ["k1"]
+    assert [day["agent"] for day in group_by_agent([entry(1, "a.md", name="")])] == ["k1"]
 
 
 def test_nothing_waits_in_an_empty_status():

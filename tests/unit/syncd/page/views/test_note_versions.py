@@ -14,8 +14,13 @@ EVENT = {
 
 def test_an_event_says_who_did_what_how():
     (version,) = list_versions([EVENT])
-    assert (version.verb, version.who, version.how, version.call) == ("changed", "claude", "kb_update_note", "c1")
-    assert [line.kind for line in version.lines] == ["place", "place", "place", "removed", "added", "same"]
+    assert (version["verb"], version["who"], version["how"], version["call"]) == (
+        "changed",
+        "claude",
+        "kb_update_note",
+        "c1",
+    )
+    assert [line.kind for line in version["lines"]] == ["place", "place", "place", "removed", "added", "same"]
 
 
 @pytest.mark.parametrize(
@@ -36,13 +41,13 @@ def test_an_event_says_who_did_what_how():
 )
 def test_kinds_of_events(fields, expected):
     (version,) = list_versions([EVENT | fields])
-    assert (version.verb, version.who, version.how, version.call) == expected
+    assert (version["verb"], version["who"], version["how"], version["call"]) == expected
 
 
 def test_the_newest_event_comes_first_and_a_lost_text_has_no_lines():
     versions = list_versions([EVENT | {"at": 1, "diff": None}, EVENT | {"at": 2}])
-    assert [version.at for version in versions] == [2, 1]
-    assert versions[1].lines is None
+    assert [version["at"] for version in versions] == [2, 1]
+    assert versions[1]["lines"] is None
 
 
 @pytest.mark.parametrize(
@@ -57,17 +62,17 @@ def test_the_newest_event_comes_first_and_a_lost_text_has_no_lines():
 )
 def test_lines_that_include_more_or_never_were_kept_have_a_remark(fields, remark):
     (version,) = list_versions([EVENT | fields])
-    assert version.remark == remark
+    assert version["remark"] == remark
 
 
 def test_only_a_text_that_can_be_restored_has_a_name():
-    names = [version.name for version in list_versions([EVENT, EVENT | {"restorable": True}])]
+    names = [version["name"] for version in list_versions([EVENT, EVENT | {"restorable": True}])]
     assert names == ["f00d", ""]
 
 
 def test_a_call_that_moved_notes_is_not_undone_as_a_call():
     (version,) = list_versions([EVENT | {"tool": "promote"}])
-    assert version.call == ""
+    assert version["call"] == ""
 
 
 @pytest.mark.parametrize(
@@ -82,7 +87,7 @@ def test_a_call_that_moved_notes_is_not_undone_as_a_call():
 )
 def test_the_last_move_can_be_taken_back(moves, ways):
     events = [EVENT | {"what": move, "request": ""} for move in moves]
-    assert [version.way for version in list_versions(events)] == ways
+    assert [version["way"] for version in list_versions(events)] == ways
 
 
 @pytest.mark.parametrize(
