@@ -126,7 +126,7 @@ class EmbedSection:
     """Holds the section `embed`: the encoders that turn text into vectors."""
 
     encoders: tuple[Any, ...] = setting(
-        (), "The encoders, in the order in which Memex tries them. Empty: the bundled model.", variants=ENCODERS
+        (), "The encoders, in the order in which Memex tries them. Empty: the bundled model.", kind=ENCODERS
     )
     threads: int = setting(0, "Threads for encoding; 0 = depends on the number of cores.", least=0, most=256)
 

@@ -75,12 +75,11 @@ def setting(  # the default of each field in a settings dataclass
     least: float | None = None,
     most: float | None = None,
     secret: bool = False,
-    variants: Variants | None = None,
     kind: Any = None,
     wrong: Callable[[Any], str] | None = None,
 ) -> Any:
     """Define a field of a settings dataclass by its default, its documentation and its bounds."""
-    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": variants or kind, "wrong": wrong}
+    metadata = {"doc": doc, "least": least, "most": most, "secret": secret, "kind": kind, "wrong": wrong}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -130,9 +129,7 @@ def convert(setting: Setting, value: Any, *, text: bool) -> Any:
     """Convert `value` to the setting's type. Raises ValueError with the reason if that is not possible.
 
     `text`: the value comes from the environment or a flag."""
-    if isinstance(setting.kind, Variants):
-        return _convert_variants(setting.kind, _parse_json(value) if text else value)
-    if isinstance(setting.kind, Tables):
+    if isinstance(setting.kind, Tables | Variants):
         return _convert_tables(setting.kind, _parse_json(value) if text else value)
     converted = _convert(setting.kind, value, text=text)
     if setting.wrong is not None and (why := setting.wrong(converted)):
@@ -233,10 +230,23 @@ def _parse_json(value: str) -> Any:
         raise ValueError("must be JSON here") from None
 
 
-def _convert_variants(variants: Variants, value: Any) -> tuple[Any, ...]:
+def _convert_tables(tables: Tables | Variants, value: Any) -> tuple[Any, ...]:
+    """Convert each table to an object. Raises one ValueError with all mistakes."""
     if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
-        raise ValueError('must be a list of tables, each with a "kind"')
-    return _convert_each(value, lambda entry, _: _convert_variant(variants, entry))
+        each = ', each with a "kind"' if isinstance(tables, Variants) else ""
+        raise ValueError(f"must be a list of tables{each}")
+    objects, mistakes = [], []
+    for place, entry in enumerate(value, 1):
+        try:
+            if isinstance(tables, Variants):
+                objects.append(_convert_variant(tables, entry))
+            else:
+                objects.append(_build_object(tables.load_class(), entry, f" in table {place}"))
+        except ValueError as error:
+            mistakes.append(str(error))
+    if mistakes:
+        raise ValueError("; ".join(dict.fromkeys(mistakes)))
+    return tuple(objects)
 
 
 def _convert_variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
@@ -245,25 +255,6 @@ def _convert_variant(variants: Variants, entry: Mapping[str, Any]) -> Any:
     if not isinstance(kind, str) or kind not in variants.kinds:
         raise ValueError(f'"kind" must be one of {", ".join(variants.kinds)}')
     return _build_object(variants.load_class(kind), table, f" for kind {kind}")
-
-
-def _convert_tables(tables: Tables, value: Any) -> tuple[Any, ...]:
-    if not isinstance(value, list | tuple) or not all(isinstance(entry, Mapping) for entry in value):
-        raise ValueError("must be a list of tables")
-    return _convert_each(value, lambda entry, place: _build_object(tables.load_class(), entry, f" in table {place}"))
-
-
-def _convert_each(value: Iterable[Any], made: Callable[[Mapping[str, Any], int], Any]) -> tuple[Any, ...]:
-    """Apply `made` to each table and its position, counted from 1. Raises one ValueError with all mistakes."""
-    objects, mistakes = [], []
-    for place, entry in enumerate(value, 1):
-        try:
-            objects.append(made(entry, place))
-        except ValueError as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise ValueError("; ".join(dict.fromkeys(mistakes)))
-    return tuple(objects)
 
 
 def _build_object(cls: type[Any], table: Mapping[str, Any], of: str) -> Any:
