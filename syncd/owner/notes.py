@@ -35,15 +35,10 @@ from syncd.workspaces.agent_access import AgentAccess
 MOST = 10_001  # captures in one list: one more than a command shows
 
 
-def operations(opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]) -> dict[str, Operation]:
-    """Return the owner's operations on notes, by name. `degraded`: reasons why a search may be incomplete at the moment."""
-    return read_operations(opened, agent_access, degraded) | write_operations(opened, agent_access)
-
-
 def read_operations(
     opened: OpenParts, agent_access: AgentAccess, degraded: Callable[[], list[str]]
 ) -> dict[str, Operation]:
-    """Return the operations that change nothing."""
+    """Return the operations that change nothing. `degraded`: reasons why a search may be incomplete at the moment."""
 
     def search(arguments: Arguments, _: Any) -> dict[str, Any]:
         scope = arguments.get("scope") or "captures"

@@ -45,11 +45,11 @@ def operations(
 ) -> dict[str, Operation]:
     """Return every operation by its name; each takes a dict of JSON values and returns a JSON value."""
     named = {
-        **notes.operations(opened, agent_access, health.degraded_search),
+        **notes.read_operations(opened, agent_access, health.degraded_search),
+        **notes.write_operations(opened, agent_access),
         **owner_index.operations(opened, health, jobs),
-        **workspaces_and_keys.operations(
-            agent_access, opened.keys, opened.perspectives, opened.shares, state=opened.settings.state
-        ),
+        **workspaces_and_keys.workspace_operations(agent_access, opened.perspectives, opened.shares),
+        **workspaces_and_keys.key_operations(agent_access, opened.keys, opened.settings.state),
         **_share_operations(opened, agent_access),
         "settings.list": lambda _, __: _list_settings(opened.settings),
         "enrich": backfill.enrich_note,

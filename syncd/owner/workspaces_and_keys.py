@@ -18,13 +18,6 @@ from syncd.workspaces.agent_access import AgentAccess
 from syncd.workspaces.api_keys import SECRET, ApiKey, ApiKeys
 
 
-def operations(
-    agent_access: AgentAccess, keys: ApiKeys, perspectives: Perspectives, shares: Shares, *, state: Path
-) -> dict[str, Operation]:
-    """Return the owner's operations on workspaces and keys, by name."""
-    return workspace_operations(agent_access, perspectives, shares) | key_operations(agent_access, keys, state)
-
-
 def workspace_operations(agent_access: AgentAccess, perspectives: Perspectives, shares: Shares) -> dict[str, Operation]:
     """Return the operations that create, list and delete workspaces, and that read their contexts."""
 
