@@ -166,9 +166,26 @@ class Uploads:
         with self._lock:
             self._arriving.pop(upload.path.name, None)
 
-    def queue(self, upload: SingleUpload, description: Mapping[str, Any]) -> Job:
+    def queue(
+        self,
+        key: str,
+        workspace: str,
+        path: Path,
+        *,
+        size: int,
+        description: Mapping[str, Any],
+        digest: str | None = None,
+    ) -> Job:
         """Queue a received file. Raises InvalidArgument."""
-        return self._add_job(upload.key, upload.workspace, upload.path, size=upload.size, description=description)
+        rest = dict(description)
+        arguments = {
+            "name": upload_request.check_filename(rest.pop("filename")),
+            **upload_request.check_description(self.settings.all_collections, **rest),
+        }
+        arguments["size"] = upload_request.check_size(size, largest=self.settings.max_file)
+        arguments |= {"sha256": digest} if digest else {}
+        check_type(arguments["name"], path)
+        return self._queue.add_file(key, workspace, arguments, path)
 
     def adopt(self, name: str, workspace: str, *, sha256: str | None = None, **description: Any) -> Job:
         """Queue a file that the owner's command has copied into this folder as `name`; no key, so no quota, applies.
@@ -177,7 +194,7 @@ class Uploads:
         path = self._root / name
         if not (OURS.fullmatch(name) and name.endswith(ALONE)) or path.is_symlink() or not path.is_file():
             raise InvalidArgument("no upload has such a file")
-        return self._add_job(
+        return self.queue(
             OWNER,
             workspace,
             path,
@@ -230,26 +247,6 @@ class Uploads:
             return self._queue.job(_job_id(upload_id), key=key, workspace=workspace)
         except NotFound:
             return None
-
-    def _add_job(
-        self,
-        key: str,
-        workspace: str,
-        path: Path,
-        *,
-        size: int,
-        description: Mapping[str, Any],
-        digest: str | None = None,
-    ) -> Job:
-        rest = dict(description)
-        arguments = {
-            "name": upload_request.check_filename(rest.pop("filename")),
-            **upload_request.check_description(self.settings.all_collections, **rest),
-        }
-        arguments["size"] = upload_request.check_size(size, largest=self.settings.max_file)
-        arguments |= {"sha256": digest} if digest else {}
-        check_type(arguments["name"], path)
-        return self._queue.add_file(key, workspace, arguments, path)
 
     def _check_share(self, key: str, size: int) -> None:
         """Raise ResourceExhausted if the key has too many unfinished uploads, or too many bytes in them."""
@@ -331,7 +328,7 @@ class SingleUpload:
             with hiding_disk_errors("nothing was kept; send it again"):
                 os.fsync(file)
                 sync_folder(self.path.parent)
-            return self._uploads.queue(self, description)
+            return self._uploads.queue(self.key, self.workspace, self.path, size=self.size, description=description)
 
     @contextmanager
     def _open(self) -> Iterator[int]:
