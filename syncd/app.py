@@ -22,7 +22,6 @@ from index.encoders.embedder import Embedder
 from index.errors import MemexError
 from index.foreground import shorten_turns
 from index.process_memory import collect_as_usual, freeze_objects, limit_arenas
-from syncd.captures.inbox import Inbox
 from syncd.daemon import background_jobs
 from syncd.daemon.background_jobs import REMOTE
 from syncd.daemon.control_socket import ControlServer, Operation
@@ -81,7 +80,11 @@ class App:
         with ExitStack() as stack:
             claim = self.claim if alone else None
             parts = self.opened = open_parts(settings, stack, embedder=embedder, claim=claim, later=later)
-            inbox = self._build_inbox()
+            inbox = build_inbox(
+                parts,
+                lambda workspace: self.health.degraded((workspace,)),
+                lambda workspace: self.health.degraded_search((workspace,)),
+            )
             self.head_follower = HeadFollower(
                 parts.repo,
                 settings.state,
@@ -91,9 +94,7 @@ class App:
                 pushed=self._on_push,
             )
             self.push_webhook = PushWebhook(self.opened.ledger, settings.state, self._on_push)
-            self.agent_access = AgentAccess(
-                inbox, self.opened.keys, self._status, self.push_webhook, self._metric_samples
-            )
+            self.agent_access = AgentAccess(inbox, parts.keys, self._status, self.push_webhook, self._metric_samples)
             self.file_import = build_file_import(inbox, parts.sync, parts.queue, ImportedFiles(parts.ledger), settings)
             self.worker = background_jobs.build_worker(self.opened, self.agent_access, inbox, self.file_import.handler)
             self.services = build_services(parts, self.agent_access, self.head_follower, lambda: self.jobs.stopping)
@@ -114,13 +115,6 @@ class App:
             jobs=lambda: self.jobs,
             watcher_state=self._watcher_state,
             other_daemon=self.claim.other_holder,
-        )
-
-    def _build_inbox(self) -> Inbox:
-        return build_inbox(
-            self.opened,
-            lambda workspace: self.health.degraded((workspace,)),
-            lambda workspace: self.health.degraded_search((workspace,)),
         )
 
     def _build_backfill(self) -> Backfill:
