@@ -60,7 +60,7 @@ class Sessions:
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self._clock = clock
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         self._links: dict[str, float] = {}  # digest → when it was made
         self._sessions: dict[str, Session] = {}  # digest of the cookie's value → session
 
@@ -89,7 +89,7 @@ class Sessions:
     def find(self, secret: str) -> Session | None:
         """Return the session of a cookie's value, and note that it is in use; None if there is none."""
         with self._lock:
-            self._drop_overdue()
+            self.drop_overdue()
             session = self._sessions.get(_digest(secret))
             if session is not None:
                 session.seen_at = self._clock()
@@ -104,7 +104,7 @@ class Sessions:
     def list_open(self) -> list[dict[str, Any]]:
         """Return the open sessions, the one used last first."""
         with self._lock:
-            self._drop_overdue()
+            self.drop_overdue()
             kept = sorted(self._sessions.values(), key=lambda session: -session.seen_at)
             return [
                 {
@@ -126,18 +126,15 @@ class Sessions:
 
     def drop_overdue(self) -> None:
         """End the sessions that were unused for too long, and forget what no browser asked for in time."""
-        with self._lock:
-            self._drop_overdue()
-
-    def _drop_overdue(self) -> None:
         now = self._clock()
-        self._sessions = {
-            digest: session for digest, session in self._sessions.items() if session.seen_at >= now - UNUSED_S
-        }
-        for session in self._sessions.values():
-            for id, unshown in list(session.shown_once.items()):
-                if unshown.until < now:
-                    session.shown_once.pop(id, None)
+        with self._lock:
+            self._sessions = {
+                digest: session for digest, session in self._sessions.items() if session.seen_at >= now - UNUSED_S
+            }
+            for session in self._sessions.values():
+                for id, unshown in list(session.shown_once.items()):
+                    if unshown.until < now:
+                        session.shown_once.pop(id, None)
 
 
 def _digest(secret: str) -> str:

@@ -4,7 +4,6 @@ Law, tested: text of a note never becomes markup, and can't hide characters or r
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
@@ -105,8 +104,3 @@ def excerpt(text: str, longest: int) -> str:
     """Return a text on one line, cut at `longest` characters."""
     flat = " ".join(text.split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
-
-
-def render(environment: Environment, template: str, values: Mapping[str, Any]) -> str:
-    """Render a template."""
-    return environment.get_template(template).render(values)

@@ -22,7 +22,6 @@ from starlette.types import Message, Receive
 from index.errors import PermissionDenied, ResourceExhausted
 from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.sessions import Session
-from syncd.page.web.templates import render
 from syncd.settings.settings import Settings
 
 CSRF: Final = "csrf"  # the name of the form field
@@ -185,7 +184,7 @@ def render_page(request: Request, template: str, *, status: int = 200, **values:
         "is_answer": request.method == "POST",
         "way": "",  # where a page that waits goes; "" = to its own address
     }
-    return HTMLResponse(render(state.templates, template, layout | values), status)
+    return HTMLResponse(state.templates.get_template(template).render(layout | values), status)
 
 
 def _is_shown(request: Request) -> bool:

@@ -18,7 +18,6 @@ from syncd.page.web.templates import (
     make_templates,
     mark_code,
     pack_path,
-    render,
     time_taken,
     unpack_path,
 )
@@ -66,7 +65,7 @@ def test_the_templates_leave_no_value_out():
 
 def test_no_template_of_another_folder_is_read():
     with pytest.raises(TemplateNotFound):
-        render(TEMPLATES, "../static/style.css", {})
+        TEMPLATES.get_template("../static/style.css")
 
 
 @pytest.mark.parametrize(
