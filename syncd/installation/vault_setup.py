@@ -12,7 +12,6 @@ import re
 import shlex
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
@@ -212,16 +211,10 @@ def install_client_key(state: Path, name: str, workspace: str, secret: str | Non
         ledger.close()
 
 
-@dataclass(frozen=True, slots=True)
-class OwnerKeyReset:
-    """Holds the file with the new owner's key, and the paths to which damaged files were moved."""
-
-    key_file: Path
-    set_aside: list[Path]
-
-
-def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
+def reset_owner_key(state: Path, *, now: int) -> tuple[Path, list[Path]]:
     """Replace the owner's key, for an owner whose key was lost or leaked. Needs no daemon and no vault.
+
+    Returns the file with the new key, and the paths to which damaged files were moved.
 
     A ledger that this version can't use is set aside with all its files; that raises Conflict while a daemon uses it. Raises NotFound if
     `state` is not the state folder of a vault."""
@@ -248,7 +241,7 @@ def reset_owner_key(state: Path, *, now: int) -> OwnerKeyReset:
             keys.reset(OWNER, secret, instead_of=held, now=now)
     finally:
         ledger.close()
-    return OwnerKeyReset(path, aside)
+    return path, aside
 
 
 def ensure_settings_file(settings: Settings, named: str | None, environ: Mapping[str, str]) -> tuple[Path, bool]:

@@ -176,11 +176,11 @@ def key_reset(yes: bool) -> None:
         f"Replace the owner's key of {result_text.line(str(chosen.vault.path), 300)}? The old key stops working.",
         yes=yes,
     )
-    done = reset_owner_key(chosen.state, now=now_ms())
-    lines = [f"your new key is in {done.key_file}", *(f"the damaged file is kept in {path}" for path in done.set_aside)]
-    if done.set_aside:
+    key_file, set_aside = reset_owner_key(chosen.state, now=now_ms())
+    lines = [f"your new key is in {key_file}", *(f"the damaged file is kept in {path}" for path in set_aside)]
+    if set_aside:
         lines.append("agents need new keys: memex key create")
-    answer = {"key_file": str(done.key_file), "set_aside": [str(path) for path in done.set_aside]}
+    answer = {"key_file": str(key_file), "set_aside": [str(path) for path in set_aside]}
     print_answer(answer, lambda: "\n".join(lines))
 
 

@@ -298,7 +298,7 @@ def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
     keys = ApiKeys(ledger)
     first = ensure_owner_key(tmp_path, keys, now=NOW).read_text().strip()
     _, agent = keys.create("agent", workspaces=None, now=NOW)
-    file = reset_owner_key(tmp_path, now=NOW + 1).key_file
+    file = reset_owner_key(tmp_path, now=NOW + 1)[0]
     second = file.read_text().strip()
     assert file.stat().st_mode & 0o777 == 0o600
     assert keys.authenticate(first, now=NOW + 2) is None
@@ -306,7 +306,7 @@ def test_a_reset_makes_a_new_owners_key_and_ends_every_old_one(tmp_path):
     owner = keys.authenticate(second, now=NOW + 2)
     assert (owner.name, owner.scopes, owner.workspaces) == ("owner", {"read", "write", "admin"}, None)
     file.unlink()  # lost, and reset again
-    third = reset_owner_key(tmp_path, now=NOW + 3).key_file.read_text().strip()
+    third = reset_owner_key(tmp_path, now=NOW + 3)[0].read_text().strip()
     assert keys.authenticate(second, now=NOW + 4) is None
     assert keys.authenticate(third, now=NOW + 4)
     assert [one["event"] for one in keys.history()].count("reset") == 2
