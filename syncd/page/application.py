@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Final
 
 from starlette.applications import Starlette
@@ -13,9 +14,9 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from index.errors import MemexError, NotFound
+from syncd.daemon.control_socket import call
 from syncd.page.views import activity, clients, graph, home, jobs, note, reports, review_queue, search
 from syncd.page.web.access_guard import STATIC, AccessGuard
-from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.failures import Failure, describe_failure
 from syncd.page.web.live_events import LiveEvents
 from syncd.page.web.sessions import Sessions
@@ -35,6 +36,7 @@ VIEWS: Final[tuple[View, ...]] = (  # in the order of the navigation
     note.VIEW,
 )
 EVENTS: Final = "/events"
+SILENT_S: Final = 10.0  # after which a daemon that does not tell its stamp counts as gone
 
 
 def build_application(
@@ -43,8 +45,7 @@ def build_application(
     """Return the guarded application and its events.
 
     `command` starts `memex` for this vault; `on_use` is called whenever a browser uses the page."""
-    daemon = DaemonClient(settings.state)
-    events = LiveEvents(daemon, sessions, on_use)
+    events = LiveEvents(partial(call, settings.state, "stamp", {}, timeout=SILENT_S), sessions, on_use)
     application = Starlette(
         routes=[
             *(route for view in VIEWS for route in view.routes),
@@ -56,7 +57,7 @@ def build_application(
     application.router.redirect_slashes = False
     state = application.state
     state.events, state.command = events, tuple(command)
-    state.settings, state.daemon, state.views, state.templates = settings, daemon, VIEWS, make_templates()
+    state.settings, state.views, state.templates = settings, VIEWS, make_templates()
 
     def show_closed(request: Request) -> Response:
         request.scope["app"] = application

@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 
 import pytest
 
-from syncd.page.web.daemon_client import DaemonClient
+from syncd.daemon.control_socket import call
 from tests.support.page_browser import paged_daemon
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -28,7 +28,7 @@ def memex(tmp_path, models):
 
 
 def ask(memex, operation, **arguments):
-    return DaemonClient(memex.state).ask(operation, **arguments)
+    return call(memex.state, operation, arguments, timeout=60)
 
 
 def key_of(browser, words):

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from syncd.page.web.daemon_client import DaemonClient
+from syncd.daemon.control_socket import call
 from syncd.page.web.templates import link
 from tests.support.change_notes import change_note
 from tests.support.page_browser import paged_daemon
@@ -43,7 +43,7 @@ def browser(running):
 
 
 def ask(memex, operation, **arguments):
-    return DaemonClient(memex.state).ask(operation, **arguments)
+    return call(memex.state, operation, arguments, timeout=60)
 
 
 def capture(memex, title, text=""):

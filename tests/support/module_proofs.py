@@ -78,7 +78,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/cli/page/open.py",
         "syncd/cli/page/process.py",
         "syncd/page/server.py",
-        "syncd/page/web/daemon_client.py",
     ),
     "tests/integration/test_audited_reads.py": ("mcp_server/operations/read_notes.py",),
     "tests/integration/test_consolidation_daemon.py": ("syncd/daemon/vault_services.py",),

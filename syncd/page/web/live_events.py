@@ -17,12 +17,10 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from index.errors import MemexError
-from syncd.page.web.daemon_client import DaemonClient
 from syncd.page.web.sessions import Sessions
 
 LOOK_S: Final = 0.4  # between two looks at the daemon
 PING_S: Final = 15.0  # silence after which a comment shows that the stream is alive
-SILENT_S: Final = 10.0
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +37,12 @@ GONE: Final = DaemonState(False, "")
 
 
 class LiveEvents:
-    """Follows the daemon while a page is open, and informs every open page. Belongs to one event loop."""
+    """Follows the daemon while a page is open, and informs every open page. Belongs to one event loop.
 
-    def __init__(self, daemon: DaemonClient, sessions: Sessions, on_use: Callable[[], None]) -> None:
-        self._daemon, self._sessions, self._on_use = daemon, sessions, on_use
+    `ask_stamp` asks the daemon for its stamp."""
+
+    def __init__(self, ask_stamp: Callable[[], object], sessions: Sessions, on_use: Callable[[], None]) -> None:
+        self._ask_stamp, self._sessions, self._on_use = ask_stamp, sessions, on_use
         self.state: DaemonState | None = None
         self.closing = asyncio.Event()
         self._pages = self._version = 0
@@ -105,7 +105,7 @@ class LiveEvents:
 
     async def _look(self) -> DaemonState:
         try:
-            stamp = await run_in_threadpool(self._daemon.ask, "stamp", timeout=SILENT_S)
+            stamp = await run_in_threadpool(self._ask_stamp)
         except MemexError:
             return GONE
         except (OSError, RuntimeError) as error:  # no file descriptor or thread is free

@@ -20,10 +20,11 @@ from starlette.routing import Route
 from starlette.types import Message, Receive
 
 from index.errors import PermissionDenied, ResourceExhausted
-from syncd.page.web.daemon_client import DaemonClient
+from syncd.daemon.control_socket import call
 from syncd.page.web.sessions import Session
 from syncd.settings.settings import Settings
 
+ANSWER_S: Final = 60.0  # between two signs of life of the daemon
 CSRF: Final = "csrf"  # the name of the form field
 CSRF_HEADER: Final = "x-csrf-token"
 PART: Final = 8 * 1024 * 1024  # longest form field in bytes: a note of 5 MB, and more
@@ -37,7 +38,6 @@ class Visit:
     def __init__(self, request: Request, form: FormData | None = None) -> None:
         self._request, self._form = request, form
         self.settings: Settings = request.app.state.settings
-        self.daemon: DaemonClient = request.app.state.daemon
         self.session: Session = request.scope["session"]
 
     @property
@@ -87,8 +87,11 @@ class Visit:
         return self._request.headers.get("accept") == "application/json"
 
     def ask(self, operation: str, **arguments: Any) -> Any:
-        """Return the daemon's answer. Raises MemexError, which the page shows."""
-        return self.daemon.ask(operation, **arguments)
+        """Return the daemon's answer to an owner's operation; arguments that are None are left out.
+
+        The page has no other way to the vault. Raises MemexError, which the page shows."""
+        values = {name: value for name, value in arguments.items() if value is not None}
+        return call(self.settings.state, operation, values, timeout=ANSWER_S)
 
     def render(self, template: str, *, status: int = 200, **values: Any) -> Response:
         """Return a page in the layout."""

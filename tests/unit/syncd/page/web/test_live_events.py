@@ -28,8 +28,7 @@ class Daemon:
     def __init__(self, *stamps):
         self.stamps = list(stamps)
 
-    def ask(self, operation, *, timeout):
-        assert (operation, timeout) == ("stamp", live_events.SILENT_S)
+    def __call__(self):
         stamp = self.stamps.pop(0) if len(self.stamps) > 1 else self.stamps[0]
         if isinstance(stamp, Exception):
             raise stamp
