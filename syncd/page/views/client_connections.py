@@ -151,17 +151,11 @@ def _make_lines(visit: Visit, request: ConnectionRequest) -> str:
 
 def _write_file(visit: Visit, request: ConnectionRequest) -> str:
     """Write the client's settings file, and return the address of the view with the message."""
-    file = require_file(request)
+    if (file := request.file) is None:
+        raise InvalidArgument(f"Memex writes no settings file of {request.client.title} on this system")
     written = write_entry(_asker(visit), request, file, client_url(visit.settings))
     visit.session.messages.append(describe_written(request, file, written))
     return "/clients"
-
-
-def require_file(request: ConnectionRequest) -> ClientFile:
-    """Return the client's settings file. Raises InvalidArgument if Memex writes none for it."""
-    if request.file is None:
-        raise InvalidArgument(f"Memex writes no settings file of {request.client.title} on this system")
-    return request.file
 
 
 def describe_written(request: ConnectionRequest, file: ClientFile, written: WrittenEntry) -> str:

@@ -22,7 +22,8 @@ def show_shares(visit: Visit) -> Response:
 
 
 def _render(visit: Visit, workspace: str, *, status: int = 200, mistake: str = "", path: str = "") -> Response:
-    require_workspace(visit, workspace)
+    if workspace not in [row["name"] for row in visit.ask("workspace.list")]:
+        raise NotFound(f"there is no workspace {workspace[:200]!r}")
     listing = visit.ask("share.list", workspace=workspace)
     entries = listing[0]["entries"] if listing else []
     inbox = visit.settings.vault.inbox
@@ -39,12 +40,6 @@ def _render(visit: Visit, workspace: str, *, status: int = 200, mistake: str = "
         never=read_never(visit),
         most=MOST,
     )
-
-
-def require_workspace(visit: Visit, name: str) -> None:
-    """Raise NotFound unless there is a workspace of this name."""
-    if name not in [row["name"] for row in visit.ask("workspace.list")]:
-        raise NotFound(f"there is no workspace {name[:200]!r}")
 
 
 def read_never(visit: Visit) -> dict[str, Any]:

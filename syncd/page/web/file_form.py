@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import aclosing, closing, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, TypeAlias
 
 from python_multipart import MultipartParser
@@ -50,9 +51,6 @@ def post_files(path: str, begin: Begin, take: Take, answer: Answer) -> Route:
             check_token(request, fields.get(CSRF))
             return begin(visit, fields)
 
-        def take_file(fields: Mapping[str, str], name: str, copy: StagedCopy) -> Any:
-            return take(visit, fields, name, copy)
-
         def stage(largest: int) -> StagedFile:
             return StagedFile(visit.settings.state, largest=largest, free=visit.settings.kb.free)
 
@@ -61,7 +59,7 @@ def post_files(path: str, begin: Begin, take: Take, answer: Answer) -> Route:
             check_token(request, None)
             raise InvalidArgument("the form has no files, so nothing was added")
         try:
-            with closing(FileForm(boundary, stage, begin_files, take_file)) as form:
+            with closing(FileForm(boundary, stage, begin_files, partial(take, visit))) as form:
                 async with aclosing(_read_body(request)) as pieces:
                     async for piece in pieces:
                         await run_in_threadpool(form.feed, piece)
