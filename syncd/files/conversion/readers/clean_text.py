@@ -77,11 +77,19 @@ def escape_cell(text: str) -> str:
 
 def format_table(rows: list[list[str]]) -> str:
     """Format rows of plain text cells as a Markdown table, with the first row as its head; "" if there are no rows."""
-    if not rows:
-        return ""
+    return join_table([[escape_cell(text) for text in row] for row in rows]) if rows else ""
+
+
+def join_table(rows: list[list[str]]) -> str:
+    """Join cells of Markdown to a table, with the first row as its head."""
     width = max(len(row) for row in rows)
-    lines = [f"| {' | '.join(escape_cell(text) for text in [*row, *[''] * (width - len(row))])} |" for row in rows]
+    lines = [f"| {' | '.join([*row, *[''] * (width - len(row))])} |" for row in rows]
     return "\n".join([lines[0], f"|{' --- |' * width}", *lines[1:]])
+
+
+def make_fence(text: str, least: int) -> str:
+    """Return a fence of backticks that is longer than any run of them in `text`."""
+    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
 def format_rows(rows: list[list[str]]) -> str:

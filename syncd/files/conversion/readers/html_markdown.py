@@ -11,6 +11,7 @@ from itertools import chain
 from typing import Any, Final
 
 from index.text.link_schemes import is_allowed
+from syncd.files.conversion.readers.clean_text import join_table, make_fence
 from syncd.notes.inline_syntax import TAG_BEGINS
 
 WIDEST: Final = 50  # most columns and rows that a cell of a table spans
@@ -222,7 +223,7 @@ def _write_image(node: Any, *, plain: bool) -> str:
 
 
 def _write_code(text: str) -> str:
-    fence, padding = _fence(text, 1), " " if text.startswith("`") or text.endswith("`") else ""
+    fence, padding = make_fence(text, 1), " " if text.startswith("`") or text.endswith("`") else ""
     return f"{fence}{padding}{text}{padding}{fence}" if text else ""
 
 
@@ -238,10 +239,6 @@ def _read_text(nodes: Iterable[Any]) -> str:
         elif _is_shown(node):
             stack += reversed(node.children)
     return "".join(parts)
-
-
-def _fence(text: str, least: int) -> str:
-    return "`" * max([least, *(len(run) + 1 for run in re.findall("`+", text))])
 
 
 def _write_structure(node: Any) -> list[str]:
@@ -265,7 +262,7 @@ def _write_preformatted(node: Any) -> list[str]:
         return []
     named = [node, *(child for child in node.children if child.name == "code")]
     languages = (_LANGUAGE.search((each.attrs or {}).get("class") or "") for each in named)
-    fence = _fence(text, 3)
+    fence = make_fence(text, 3)
     return [f"{fence}{next((match[1] for match in languages if match), '')}\n{text}\n{fence}"]
 
 
@@ -311,9 +308,7 @@ def _write_table(node: Any) -> list[str]:
     lines = [line for line in _write_cells(rows) if any(line)]
     if not lines:
         return blocks
-    width = max(len(line) for line in lines)
-    text = [f"| {' | '.join([*line, *[''] * (width - len(line))])} |" for line in lines]
-    return [*blocks, "\n".join([text[0], f"|{' --- |' * width}", *text[1:]])]
+    return [*blocks, join_table(lines)]
 
 
 def _read_rows(table: Any) -> tuple[list[list[Any]], list[Any], set[str]]:

@@ -16,7 +16,7 @@ import charset_normalizer
 
 from index.deferred_patterns import possessive
 from syncd.documents.file_types import guess_utf16, has_stray_nulls
-from syncd.files.conversion.readers.clean_text import INVISIBLE, format_rows, remove_invisible
+from syncd.files.conversion.readers.clean_text import INVISIBLE, format_rows, make_fence, remove_invisible
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.notes.front_matter import FrontmatterError, read_properties, split
 
@@ -106,7 +106,8 @@ def read_json(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     problem = "the JSON is too large to be formatted" if cut else _find_problem(text)
     body = remove_invisible(text).strip("\n") if problem else _lay_out_json(text)
     warnings = (*warnings, problem) if problem else warnings
-    return MarkdownReading(f"{_fence(body, 'json')}\n" if body.strip() else "", cut=cut, warnings=warnings)
+    fence = make_fence(body, 3)
+    return MarkdownReading(f"{fence}json\n{body}\n{fence}\n" if body.strip() else "", cut=cut, warnings=warnings)
 
 
 def _find_problem(text: str) -> str:
@@ -149,12 +150,6 @@ def _lay_out_json(text: str) -> str:
 def _format_string(word: str) -> str:
     # What is removed from the text later could join two runs of backticks to one that ends the code block.
     return INVISIBLE.sub(lambda match: json.dumps(match[0])[1:-1], json.dumps(json.loads(word), ensure_ascii=False))
-
-
-def _fence(text: str, language: str) -> str:
-    """Format text as a code block, with a fence longer than any fence in the text."""
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
-    return f"{fence}{language}\n{text}\n{fence}"
 
 
 def read_csv(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:

@@ -51,7 +51,7 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             rewrite_markup(file),
             style_map=_STYLES,
             include_embedded_style_map=False,
-            convert_image=_omit,
+            convert_image=lambda _: [],
             ignore_empty_paragraphs=True,
         )
     except RecursionError as error:
@@ -68,10 +68,6 @@ def _write_note(match: re.Match[str]) -> str:
     """Return a footnote of Markdown, whose further lines have an indentation of four blanks."""
     number, text = match[1], match[2]
     return f"[^{number}]: {text.replace(chr(10) + ' ' * (len(number) + 2), chr(10) + ' ' * 4)}"
-
-
-def _omit(_: Any) -> list[Any]:
-    return []
 
 
 def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
