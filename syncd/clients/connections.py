@@ -24,7 +24,6 @@ from syncd.clients.client_formats import (
     CLIENTS,
     Client,
     Connection,
-    SettingsFile,
     key_in_entry,
     merge_entries,
     without_other_transport,
@@ -141,7 +140,8 @@ def find_settings_file(client: Client, path: str | None = None) -> ClientFile | 
         return _named_file(path)
     if usual.platforms and sys.platform not in usual.platforms:
         return None
-    return _usual_file(usual)
+    is_other = bool(usual.other_path) and (Path.home() / usual.other_path).is_file()
+    return _usual_file(usual.other_path if is_other else usual.path, usual.variable)
 
 
 def find_hook_file(client: str, path: str | None = None) -> ClientFile:
@@ -153,9 +153,7 @@ def find_hook_file(client: str, path: str | None = None) -> ClientFile:
         )
     if path is not None:
         return _named_file(path)
-    if folder := os.environ.get(hook_file.variable, ""):
-        return ClientFile(Path(os.path.realpath(expand_home(folder))), Path(hook_file.path).name)
-    return ClientFile(Path.home(), hook_file.path)
+    return _usual_file(hook_file.path, hook_file.variable)
 
 
 def _named_file(path: str) -> ClientFile:
@@ -163,11 +161,11 @@ def _named_file(path: str) -> ClientFile:
     return ClientFile(Path(os.path.realpath(named.parent)), named.name)
 
 
-def _usual_file(usual: SettingsFile) -> ClientFile:
-    if folder := os.environ.get(usual.variable, ""):
-        return ClientFile(Path(os.path.realpath(expand_home(folder))), Path(usual.path).name)
-    is_other = bool(usual.other_path) and (Path.home() / usual.other_path).is_file()
-    return ClientFile(Path.home(), usual.other_path if is_other else usual.path)
+def _usual_file(path: str, variable: str) -> ClientFile:
+    """Return the file at `path` below the home folder, or in the folder that an environment variable names."""
+    if folder := os.environ.get(variable, ""):
+        return ClientFile(Path(os.path.realpath(expand_home(folder))), Path(path).name)
+    return ClientFile(Path.home(), path)
 
 
 def edit_hooks(file: ClientFile, command: str, client: str, *, remove: bool) -> tuple[Path | None, bool]:
