@@ -160,7 +160,7 @@ def pack(
             "made_at": now,
             "version": version,
             "vault": replace_surrogates(os.fsdecode(os.fsencode(vault))),
-            "files": {name: _describe_file(file, sizes[name]) for name, file in files.items()},
+            "files": {name: {"size": size, "sha256": _file_digest(files[name], size)} for name, size in sizes.items()},
         }
         with (
             _write_atomically(target) as stream,
@@ -204,10 +204,6 @@ def _tar_member(name: str, size: int, now: int) -> tarfile.TarInfo:
     member = tarfile.TarInfo(name)
     member.size, member.mode, member.mtime = size, 0o600, now // 1000
     return member
-
-
-def _describe_file(file: Path, size: int) -> dict[str, Any]:
-    return {"size": size, "sha256": _file_digest(file, size)}
 
 
 def _file_digest(file: Path, size: int) -> str:

@@ -6,7 +6,7 @@ import copy
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -81,9 +81,6 @@ def _end_of_table(lines: list[str], start: int) -> int:
 
 def format_encoder(encoder: Mapping[str, Any]) -> str:
     """Return the lines of an encoder in the settings file."""
-    return "\n".join(["[[embed.encoders]]", *_format_values(encoder)]) + "\n"
-
-
-def _format_values(encoder: Mapping[str, Any]) -> Iterator[str]:
-    for name, value in encoder.items():
-        yield f"{name} = {json.dumps(value, ensure_ascii=False)}"  # text, numbers and truth have the same form in JSON and TOML
+    # Text, numbers and truth have the same form in JSON and TOML.
+    values = [f"{name} = {json.dumps(value, ensure_ascii=False)}" for name, value in encoder.items()]
+    return "\n".join(["[[embed.encoders]]", *values]) + "\n"

@@ -78,6 +78,7 @@ ReadWritePaths={writable}
 """
 
 _PLAIN = {"\\": "\\\\", '"': '\\"', "%": "%%"}
+_CONTROLS = {chr(code): f"\\x{code:02x}" for code in (*range(32), 127)}
 _NAMED = {"\a": "\\a", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 
 
@@ -87,12 +88,8 @@ def quote(text: str, *, variables: bool = False) -> str:
     Raises InvalidArgument if `text` can't be encoded as UTF-8."""
     if not text.isprintable() and any("\ud800" <= char <= "\udfff" or char == "\0" for char in text):
         raise InvalidArgument(f"{text!a} is not UTF-8, which a unit file must be: give the folder another name")
-    escapes = _PLAIN | _NAMED | ({"$": "$$"} if variables else {})
-    return '"' + "".join(escapes.get(char) or _escape_control(char) for char in text) + '"'
-
-
-def _escape_control(char: str) -> str:
-    return f"\\x{ord(char):02x}" if ord(char) < 32 or ord(char) == 127 else char
+    escapes = _PLAIN | _CONTROLS | _NAMED | ({"$": "$$"} if variables else {})
+    return '"' + "".join(escapes.get(char, char) for char in text) + '"'
 
 
 def systemd_unit(name: str, command: Sequence[str], *, vault: str) -> str:

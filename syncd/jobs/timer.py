@@ -163,15 +163,14 @@ class _Threads(BaseExecutor):  # type: ignore[misc]  # the library has no types
         else:
             threading.Thread(target=self._serve, args=(job,), daemon=True).start()
 
+    _do_submit_job = submit_job  # the base class requires it
+
     def shutdown(self, wait: bool = True) -> None:  # noqa: ARG002 - the library's signature
         """End the threads that wait."""
         with self._counting:
             self._ended, waiting, self._spare = True, self._spare, 0
         for _ in range(waiting):
             self._runs.put(None)
-
-    def _do_submit_job(self, job: Any, times: list[datetime]) -> None:
-        self.submit_job(job, times)
 
     def _serve(self, job: Any) -> None:
         while job is not None:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import zlib
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -202,17 +202,12 @@ def choose_shapes(types: Iterable[str]) -> dict[str, str]:
     shapes: dict[str, str] = {}
     free = list(SHAPES)
     for kind, _ in sorted(Counter(types).items(), key=lambda item: (-item[1], item[0])):
-        preferred = _preferred_shapes(kind)
+        first = zlib.crc32(fold(kind).encode("utf-8", "surrogateescape")) % len(SHAPES)
+        preferred = [*SHAPES][first:] + [*SHAPES][:first]
         shapes[kind] = next((shape for shape in preferred if shape in free), OTHER)
         if shapes[kind] in free:
             free.remove(shapes[kind])
     return shapes
-
-
-def _preferred_shapes(kind: str) -> Sequence[str]:
-    names = list(SHAPES)
-    first = zlib.crc32(fold(kind).encode("utf-8", "surrogateescape")) % len(names)
-    return names[first:] + names[:first]
 
 
 VIEW: Final = View("graph", "Graph", "/graph", "g", (get("/graph", show_graph),))
