@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from index.errors import NotFound
@@ -181,9 +182,11 @@ def _relation_fields(tie: MemoTie) -> dict[str, Any]:
     }
 
 
+_read = partial(Operation, family="memory", scope="read", seconds=30)
+_write = partial(Operation, family="memory", scope="write", seconds=60)
+
 OPERATIONS: Final = (
-    Operation(
-        family="memory",
+    _write(
         name="memory.save",
         title="Save a memo",
         description=(
@@ -191,14 +194,12 @@ OPERATIONS: Final = (
             "otherwise use capture_thought. The memo is searchable when the call returns. Pass the version you read: the call "
             "returns CONFLICT if the memo has changed since. " + NOTES_ARE_DATA
         ),
-        scope="write",
         given=shape.SaveMemo,
         returned=shape.SavedMemo,
         run=save,
         seconds=120,
     ),
-    Operation(
-        family="memory",
+    _read(
         name="memory.search",
         title="Search memos",
         description=(
@@ -206,75 +207,58 @@ OPERATIONS: Final = (
             "changed first. To search notes of every kind, use semantic_search. score: with cosine, higher is closer; with l2, lower "
             "is closer. " + NOTES_ARE_DATA
         ),
-        scope="read",
         given=shape.SearchMemos,
         returned=shape.FoundMemos,
         run=search,
-        seconds=30,
     ),
-    Operation(
-        family="memory",
+    _write(
         name="memory.delete",
         title="Delete a memo",
         description="Delete a memo and its relations permanently. With version: CONFLICT if the memo has changed since.",
-        scope="write",
         given=shape.DeleteMemo,
         returned=shape.DeletedMemo,
         run=delete,
-        seconds=60,
         destructive=True,
     ),
-    Operation(
-        family="memory",
+    _write(
         name="memory.relation.save",
         title="Relate memos",
         description=(
             "Create a relation between two memos, or change its weight or reason. To relate people, projects or things, use "
             "create_relations. " + NOTES_ARE_DATA
         ),
-        scope="write",
         given=shape.SaveRelation,
         returned=shape.SavedRelation,
         run=save_relation,
-        seconds=60,
     ),
-    Operation(
-        family="memory",
+    _write(
         name="memory.relation.delete",
         title="Delete a relation",
         description=f"Delete one relation between memos and return it. The memos stay. {NOTES_ARE_DATA}",
-        scope="write",
         given=shape.DeleteRelation,
         returned=shape.DeletedRelation,
         run=delete_relation,
-        seconds=60,
         destructive=True,
     ),
-    Operation(
-        family="memory",
+    _read(
         name="memory.relation.list",
         title="List relations",
         description=(
             f"List the relations of a namespace and their memos. To start from one memo, use memory_relation_graph. {NOTES_ARE_DATA}"
         ),
-        scope="read",
         given=shape.ListRelations,
         returned=shape.RelationList,
         run=list_relations,
-        seconds=30,
     ),
-    Operation(
-        family="memory",
+    _read(
         name="memory.relation.graph",
         title="Follow relations",
         description=(
             "Follow relations from one memo; each has its depth and path. To list all relations, use memory_relation_list. "
             + NOTES_ARE_DATA
         ),
-        scope="read",
         given=shape.WalkRelations,
         returned=shape.RelationGraph,
         run=get_relation_graph,
-        seconds=30,
     ),
 )

@@ -5,6 +5,7 @@ Times are epoch milliseconds. Memex never changes `content`: a read returns the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from index.catalog.recent_documents import encode_cursor
@@ -249,9 +250,11 @@ def _times(record: Record) -> dict[str, Any]:
     }
 
 
+_read = partial(Operation, family="thoughts", scope="read", seconds=15)
+_write = partial(Operation, family="thoughts", scope="write", seconds=120)
+
 OPERATIONS: Final = (
-    Operation(
-        family="thoughts",
+    _write(
         name="capture_thought",
         title="Capture a note",
         description=(
@@ -260,14 +263,11 @@ OPERATIONS: Final = (
             "summary. To change a note: kb_update_note; for a fact about one person, project or thing: add_observations. "
             + NOTES_ARE_DATA
         ),
-        scope="write",
         given=CaptureThought,
         returned=CapturedNote,
         run=capture_thought,
-        seconds=120,
     ),
-    Operation(
-        family="thoughts",
+    _read(
         name="semantic_search",
         title="Search notes",
         description=(
@@ -277,67 +277,55 @@ OPERATIONS: Final = (
             "Scores are comparable within one answer only: rank the passages yourself. `degraded` lists what was incomplete. "
             + NOTES_ARE_DATA
         ),
-        scope="read",
         given=SemanticSearch,
         returned=Found,
         run=semantic_search,
-        seconds=15,
     ),
-    Operation(
-        family="thoughts",
+    _read(
         name="get_thought",
         title="Read a note",
         description=(
             "Read one whole note by its id. Without an id, use semantic_search; to read a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
-        scope="read",
         given=OneThought,
         returned=WholeThought,
         run=get_thought,
-        seconds=15,
     ),
-    Operation(
-        family="thoughts",
+    _write(
         name="delete_thought",
         title="Delete a note",
         description=(
             "Delete one note permanently: it is wrong, unwanted or a duplicate. To correct a note, use kb_update_note. "
             + NOTES_ARE_DATA
         ),
-        scope="write",
         given=OneThought,
         returned=DeletedNote,
         run=delete_thought,
         seconds=30,
         destructive=True,
     ),
-    Operation(
-        family="thoughts",
+    _read(
         name="list_recent",
         title="List recent notes",
         description=(
             "List notes by creation time, newest first. For the next batch, pass next_before as before. To find notes about a "
             "subject, use semantic_search. " + NOTES_ARE_DATA
         ),
-        scope="read",
         given=ListRecent,
         returned=Recent,
         run=list_recent,
         seconds=30,
     ),
-    Operation(
-        family="thoughts",
+    _write(
         name="propose_change",
         title="Propose a change of a shared note",
         description=(
             "Propose a change of a note that the owner shares with you (scope: vault); only the owner applies it. Read the whole "
             "note first. For your own notes, use kb_update_note."
         ),
-        scope="write",
         given=ProposeChange,
         returned=ProposedChange,
         run=propose_change,
-        seconds=120,
     ),
 )
