@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from index.errors import CODES
 from mcp_server.operations.operation import Operation
-from mcp_server.operations.wire_format import compact_schema, with_collections
+from mcp_server.operations.wire_format import STATUS, compact_schema, with_collections
 from mcp_server.rest import git_webhook, upload_form
 
 WHY: Final[Mapping[int, str]] = {
@@ -28,20 +28,13 @@ WHY: Final[Mapping[int, str]] = {
     431: "The head of the request is too large",
     503: "The model, the index or the disk failed, and nothing was changed; `retryable` says whether to try again",
 }
-CODE: Final[Mapping[int, str]] = {
-    400: "INVALID_ARGUMENT",
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
+CODE: Final[Mapping[int, str]] = {status: code for code, status in STATUS.items()} | {
     405: "INVALID_ARGUMENT",
     408: "RESOURCE_EXHAUSTED",
-    409: "CONFLICT",
     413: "RESOURCE_EXHAUSTED",
     415: "INVALID_ARGUMENT",
     421: "PERMISSION_DENIED",
-    429: "RESOURCE_EXHAUSTED",
     431: "RESOURCE_EXHAUSTED",
-    503: "UNAVAILABLE",
 }
 HEADERS: Final[Mapping[int, tuple[str, str]]] = {
     401: ("WWW-Authenticate", "Bearer"),
@@ -66,19 +59,18 @@ WORKSPACE: Final[Mapping[str, Any]] = {
 ALWAYS: Final = (400, 401, 403, 404, 405, 408, 413, 421, 429, 431, 503)
 
 
-class RouteDescription(NamedTuple):
-    """Describes one operation of a route, as `routes.RouteOperation` does."""
+class RouteOperation(NamedTuple):
+    """Describes one operation of a route. Arguments that are not in the path are in `place`."""
 
     method: str
     path: str
-    name: str
-    place: str
-    code: int
     operation: Operation
+    place: str  # "body" or "query"
+    code: int = 200
 
 
 def build_document(
-    routes: Sequence[RouteDescription], public_url: str, *, collections: Sequence[str], version: str
+    routes: Sequence[RouteOperation], public_url: str, *, collections: Sequence[str], version: str
 ) -> dict[str, Any]:
     """Build the OpenAPI document."""
     paths: dict[str, dict[str, Any]] = {}
@@ -105,13 +97,13 @@ def build_document(
     }
 
 
-def _describe_route(route: RouteDescription, collections: Sequence[str]) -> dict[str, Any]:
+def _describe_route(route: RouteOperation, collections: Sequence[str]) -> dict[str, Any]:
     operation, in_body = route.operation, route.place == "body"
     arguments = with_collections(compact_schema(operation.given, exact=True), collections)
     in_path = [name for name in arguments["properties"] if f"{{{name}}}" in route.path]
     parameters: list[Mapping[str, Any]] = [
         WORKSPACE,
-        *(_path_parameter(name, arguments["properties"][name]) for name in in_path),
+        *({"name": name, "in": "path", "required": True, "schema": arguments["properties"][name]} for name in in_path),
     ]
     if not in_body:
         parameters += _query_parameters(arguments, in_path)
@@ -125,10 +117,6 @@ def _describe_route(route: RouteDescription, collections: Sequence[str]) -> dict
         **({"requestBody": _request_body(operation.name, arguments, in_path)} if in_body else {}),
         "responses": {str(route.code): {"description": operation.title, "content": answer}, **_error_responses(codes)},
     }
-
-
-def _path_parameter(name: str, of: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": name, "in": "path", "required": True, "schema": of}
 
 
 def _query_parameters(arguments: Mapping[str, Any], in_path: Sequence[str]) -> list[dict[str, Any]]:

@@ -8,7 +8,7 @@ import logging
 import math
 from collections.abc import Collection, Coroutine, Mapping
 from http import HTTPStatus
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio.to_thread
 from pydantic_core import from_json
@@ -20,9 +20,10 @@ from starlette.routing import BaseRoute, Route
 from index.errors import InvalidArgument, MemexError, NotFound, Unavailable
 from mcp_server.http.metrics_page import CONTENT_TYPE
 from mcp_server.http.request_log import CLOSED
-from mcp_server.operations.operation import Operation, OperationRunner
+from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import compact_schema, encode_payload, error_body, http_status
 from mcp_server.rest import context_route, openapi, upload_form
+from mcp_server.rest.openapi import RouteOperation
 from mcp_server.rest.upload_form import Endpoint
 from mcp_server.tools import kb, thoughts
 
@@ -31,48 +32,35 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 ANY: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
-
-
-class RouteOperation(NamedTuple):
-    """Describes one operation of a route. Arguments that are not in the path are in `place`."""
-
-    method: str
-    path: str
-    operation: str
-    place: str  # "body" or "query"
-    code: int = 200
-
-
-ROUTES: Final = (
-    RouteOperation("POST", "/capture", "capture_thought", "body"),
-    RouteOperation("POST", "/search", "semantic_search", "body"),
-    RouteOperation("GET", "/thought/{id}", "get_thought", "query"),
-    RouteOperation("DELETE", "/thought/{id}", "delete_thought", "query"),
-    RouteOperation("GET", "/thoughts", "list_recent", "query"),
-    RouteOperation("GET", "/context", context_route.OPERATION.name, "query"),
-    RouteOperation("POST", "/api/v1/search", "kb_search", "body"),
-    RouteOperation("POST", "/api/v1/jobs", "kb_addnote", "body", 202),
-    RouteOperation("GET", "/api/v1/jobs", "list_jobs", "query"),
-    RouteOperation("GET", "/api/v1/jobs/{id}", "get_job", "query"),
-    RouteOperation("GET", "/api/v1/documents", "list_documents", "query"),
-    RouteOperation("GET", "/api/v1/documents/{id}", "get_document", "query"),
-    RouteOperation("PUT", "/api/v1/documents/{id}/tags", "set_document_tags", "body"),
-    RouteOperation("PATCH", "/api/v1/notes/{id}", "kb_update_note", "body"),
-    RouteOperation("GET", "/api/v1/status", "kb_status", "query"),
-)
 OPERATIONS: Final = {
     operation.name: operation
     for operation in (*thoughts.OPERATIONS, context_route.OPERATION, *kb.OPERATIONS, *kb.ROUTED)
 }
+ROUTES: Final = (
+    RouteOperation("POST", "/capture", OPERATIONS["capture_thought"], "body"),
+    RouteOperation("POST", "/search", OPERATIONS["semantic_search"], "body"),
+    RouteOperation("GET", "/thought/{id}", OPERATIONS["get_thought"], "query"),
+    RouteOperation("DELETE", "/thought/{id}", OPERATIONS["delete_thought"], "query"),
+    RouteOperation("GET", "/thoughts", OPERATIONS["list_recent"], "query"),
+    RouteOperation("GET", "/context", context_route.OPERATION, "query"),
+    RouteOperation("POST", "/api/v1/search", OPERATIONS["kb_search"], "body"),
+    RouteOperation("POST", "/api/v1/jobs", OPERATIONS["kb_addnote"], "body", 202),
+    RouteOperation("GET", "/api/v1/jobs", OPERATIONS["list_jobs"], "query"),
+    RouteOperation("GET", "/api/v1/jobs/{id}", OPERATIONS["get_job"], "query"),
+    RouteOperation("GET", "/api/v1/documents", OPERATIONS["list_documents"], "query"),
+    RouteOperation("GET", "/api/v1/documents/{id}", OPERATIONS["get_document"], "query"),
+    RouteOperation("PUT", "/api/v1/documents/{id}/tags", OPERATIONS["set_document_tags"], "body"),
+    RouteOperation("PATCH", "/api/v1/notes/{id}", OPERATIONS["kb_update_note"], "body"),
+    RouteOperation("GET", "/api/v1/status", OPERATIONS["kb_status"], "query"),
+)
 
 
 def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
     """Return all routes of REST."""
     settings = runner.settings
     known = settings.kb.all_collections
-    descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
     description = json.dumps(
-        openapi.build_document(descriptions, settings.server.public_url, collections=known, version=version)
+        openapi.build_document(ROUTES, settings.server.public_url, collections=known, version=version)
     ).encode()
 
     async def openapi_json(_: Request) -> Response:
@@ -96,7 +84,7 @@ def rest_routes(runner: OperationRunner, *, version: str) -> list[BaseRoute]:
 
     paths: dict[str, dict[str, Endpoint]] = {}
     for route in ROUTES:
-        paths.setdefault(route.path, {})[route.method] = _make_endpoint(runner, OPERATIONS[route.operation], route)
+        paths.setdefault(route.path, {})[route.method] = _make_endpoint(runner, route)
     jobs = paths[upload_form.PATH]
     jobs["POST"] = upload_form.form_or_json(runner, jobs["POST"])
     return [
@@ -125,8 +113,9 @@ def _dispatch_by_method(endpoints: Mapping[str, Endpoint]) -> Endpoint:
     return endpoint
 
 
-def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOperation) -> Endpoint:
-    lists = {name for name, of in compact_schema(operation.given)["properties"].items() if of.get("type") == "array"}
+def _make_endpoint(runner: OperationRunner, route: RouteOperation) -> Endpoint:
+    properties = compact_schema(route.operation.given)["properties"]
+    lists = {name for name, of in properties.items() if of.get("type") == "array"}
 
     async def endpoint(request: Request) -> Response:
         arguments: Mapping[str, Any] | bytes
@@ -137,7 +126,7 @@ def _make_endpoint(runner: OperationRunner, operation: Operation, route: RouteOp
         else:
             arguments = await request.body()
         begun = asyncio.Event()
-        work = runner.call(operation, request.scope["memex.caller"], arguments, on_start=begun.set)
+        work = runner.call(route.operation, request.scope["memex.caller"], arguments, on_start=begun.set)
         answer = await _unless_left(request, work, begun)
         if answer is None:
             return Response(status_code=CLOSED)  # only the log uses it

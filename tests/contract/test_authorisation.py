@@ -440,7 +440,7 @@ class Door:
         if path.endswith(" as a form"):
             path, sent = FORM, {"files": {"file": ("x.md", b"x")}}
         elif method in ("POST", "PUT", "PATCH"):
-            operation = next((of for one, at, of, *_ in rest.ROUTES if (one, at) == (method, path)), "")
+            operation = next((of.name for one, at, of, *_ in rest.ROUTES if (one, at) == (method, path)), "")
             arguments = {"set_document_tags": {"tags": ["x"]}, "kb_update_note": {"text": "y"}}
             sent = {"json": arguments.get(operation, ARGUMENTS.get(operation, {}))}
         elif "search" in path:

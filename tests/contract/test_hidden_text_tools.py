@@ -178,7 +178,7 @@ def share_note(space, name):
 
 def call(space, agent, name, given):
     """What an operation answers, over MCP or, where only REST has it, by its route."""
-    route = next((route for route in ROUTES if route.operation == name), None)
+    route = next((route for route in ROUTES if route.operation.name == name), None)
     if name not in {one.name for one in kb.ROUTED}:
         return agent.good(name, **given)
     more = {key: value for key, value in given.items() if key != "id"}

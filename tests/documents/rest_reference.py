@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from mcp_server.rest import openapi
-from mcp_server.rest.routes import OPERATIONS, ROUTES
+from mcp_server.rest.routes import ROUTES
 from syncd.settings.settings import KbSettings
 from tests.documents.markdown_text import cell, code, prose, table
 from tests.documents.tools_reference import describe_type
@@ -14,8 +14,7 @@ from tests.documents.tools_reference import describe_type
 
 def render_pages() -> dict[str, str]:
     """Return the page of routes."""
-    descriptions = [openapi.RouteDescription(*route, OPERATIONS[route.operation]) for route in ROUTES]
-    document = openapi.build_document(descriptions, "", collections=KbSettings().all_collections, version="")
+    document = openapi.build_document(ROUTES, "", collections=KbSettings().all_collections, version="")
     lines = [
         "# REST routes\n\nLook up here the parameters, body and answer of each route. [REST in practice](../rest.md) has examples, headers and errors. ",
         "A running daemon serves the same description at `GET /openapi.json`.\n\n",
