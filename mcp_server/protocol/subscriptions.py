@@ -145,24 +145,16 @@ class Updates:
 
     @contextlib.contextmanager
     def _stream_slot(self, caller: Caller) -> Iterator[None]:
-        release = self._take_slot(caller)
-        try:
-            yield
-        finally:
-            release()
-
-    def _take_slot(self, caller: Caller) -> Callable[[], None]:
         key = caller.key.id
         if self._held[key] >= STREAMS:
             raise ResourceExhausted(f"this key already has {STREAMS} subscriptions; close one first")
         self._held[key] += 1
-
-        def release() -> None:
+        try:
+            yield
+        finally:
             self._held[key] -= 1
             if not self._held[key]:
                 del self._held[key]
-
-        return release
 
     # Older clients: a session, which gets updates on its standing stream
 
@@ -173,10 +165,10 @@ class Updates:
         connection = ctx.session._connection  # noqa: SLF001 - the SDK has no public way to the session behind a request
         session = self._sessions.get(connection)
         if session is None:
-            release = self._take_slot(caller)
+            connection.exit_stack.enter_context(self._stream_slot(caller))
             session = self._sessions[connection] = _Session(connection)
             connection.exit_stack.callback(
-                self._end_session, session, self._bus.subscribe(self._make_listener(session)), release
+                self._end_session, session, self._bus.subscribe(self._make_listener(session))
             )
         if params.uri in session.paths:
             return EmptyResult()
@@ -203,9 +195,8 @@ class Updates:
 
         return queue_update
 
-    def _end_session(self, session: _Session, unhear: Callable[[], None], release: Callable[[], None]) -> None:
+    def _end_session(self, session: _Session, unhear: Callable[[], None]) -> None:
         unhear()
-        release()
         del self._sessions[session.connection]
         self._unwatch(session.paths)
         if session.task:
