@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Callable, Coroutine
-from typing import Any, Final
+from collections.abc import Coroutine
+from contextlib import ExitStack
+from typing import Any, Final, TypeAlias
 
 from starlette.types import Message, Receive
 
@@ -37,17 +38,8 @@ class ClientLeft(Exception):
     """Reports that the client disconnected while its request waited."""
 
 
-class Place:
-    """Represents the place that an admitted request holds until its answer or an early release."""
-
-    def __init__(self, give_back: Callable[[], None] | None = None) -> None:
-        self._give_back = give_back
-
-    def release(self) -> None:
-        """Give the place to the next request; a second call does nothing."""
-        give_back, self._give_back = self._give_back, None
-        if give_back:
-            give_back()
+# What an admitted request holds: `close` gives the place to the next request, and a second call does nothing.
+Place: TypeAlias = ExitStack
 
 
 class Admission:
@@ -67,21 +59,15 @@ class Admission:
             return await self._wait_for_place(key, receive, is_stream=False)
         if self._streams[key] >= STREAMS:
             raise TooBusy(FULL_SECONDS, receive, f"this key already has {STREAMS} open streams; close one first")
-        stream = self._open_stream(key)
+        stream = Place()
+        self._streams[key] += 1
+        stream.callback(self._streams.subtract, [key])
         try:
             _, receive = await self._wait_for_place(key, receive, is_stream=True)
         except BaseException:
-            stream.release()
+            stream.close()
             raise
         return stream, receive
-
-    def _open_stream(self, key: str) -> Place:
-        self._streams[key] += 1
-
-        def close() -> None:
-            self._streams[key] -= 1
-
-        return Place(close)
 
     async def _wait_for_place(self, key: str, receive: Receive, *, is_stream: bool) -> tuple[Place, Receive]:
         if self._waiting[key] >= self._most:
@@ -105,7 +91,10 @@ class Admission:
         return self._make_place(key, is_stream)
 
     def _make_place(self, key: str, is_stream: bool) -> Place:
-        return Place() if is_stream else Place(lambda: self._places.release(key))
+        place = Place()
+        if not is_stream:
+            place.callback(self._places.release, key)
+        return place
 
 
 async def _wait_unless_left(
@@ -142,4 +131,4 @@ async def _wait_unless_left(
             task.cancel()
         ended, _ = await asyncio.gather(coming, hearing, return_exceptions=True)
         if isinstance(ended, Place) and not is_admitted:
-            ended.release()
+            ended.close()

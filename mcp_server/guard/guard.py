@@ -135,7 +135,7 @@ class Guard:
         except ClientLeft:
             return  # the client has disconnected
         finally:
-            request.place.release()
+            request.place.close()
         if refusal is not None:
             scope["memex.refused"] = refusal.code  # for the line in the request log
             await self._refuse(request, refusal, send)
@@ -451,7 +451,7 @@ def _make_caller(request: _Request) -> Caller:
         else frozenset(word.strip() for word in _decode_header(toolsets).lower().split(",")),
         readonly=headers.get(b"x-mcp-readonly", b"").lower() == b"true",
         late=request.late,
-        give_up_place=request.place.release,
+        give_up_place=request.place.close,
         surface=_surface_of(scope["path"]),
         names={b"dotted": "dotted", b"safe": "safe"}.get(names),  # type: ignore[arg-type]  # both are Names
     )

@@ -58,11 +58,11 @@ def test_who_waits_holds_no_more_than_the_server_had_and_loses_none_of_it(sent, 
         second = asyncio.create_task(gate.admit("b", link.receive, is_stream=False))
         await settle()
         assert link.taken == taken
-        first.release()
-        first.release()  # a second time does nothing
+        first.close()
+        first.close()  # a second time does nothing
         place, receive = await second
         assert [await receive() for _ in sent] == sent
-        place.release()
+        place.close()
         assert gate._places.take_free("c")
         assert not gate._places.take_free("c")
 
@@ -82,7 +82,7 @@ def test_who_hangs_up_leaves_the_queue():
         with pytest.raises(ClientLeft):
             await second
         assert gate._places.waiting() == 1
-        first.release()
+        first.close()
         await third
 
     asyncio.run(work())
@@ -138,7 +138,7 @@ def test_a_key_holds_so_many_streams_and_others_are_not_touched():
             await gate.admit("a", Connection().receive, is_stream=True)
         await gate.admit("b", Connection().receive, is_stream=True)
         for ended in (first, first, last):
-            ended.release()
+            ended.close()
         for _ in range(2):
             await gate.admit("a", Connection().receive, is_stream=True)
         with pytest.raises(TooBusy, match="32 open streams"):
