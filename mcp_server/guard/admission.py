@@ -16,6 +16,7 @@ from typing import Any, Final, TypeAlias
 from starlette.types import Message, Receive
 
 from mcp_server.guard.token_bucket import TokenBuckets
+from mcp_server.http.body_limits import receive_again
 from mcp_server.operations.caller import TOO_FAST
 from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from syncd.settings.access import LimitsSettings
@@ -111,21 +112,19 @@ async def _wait_unless_left(
         if received[-1]["type"] == "http.request":
             await asyncio.Event().wait()  # the rest of the body stays unread
 
-    async def receive_again() -> Message:
-        return received.pop(0) if received else await receive()
-
+    whole = receive_again(received, receive)
     coming, hearing = asyncio.ensure_future(turn), asyncio.ensure_future(hear_the_end())
     is_admitted = False
     try:
         await asyncio.wait({coming, hearing}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         if coming.done():
             place, is_admitted = coming.result(), True
-            return place, receive_again
+            return place, whole
         if hearing.done():
             raise ClientLeft
-        raise TooBusy(FULL_SECONDS, receive_again)
+        raise TooBusy(FULL_SECONDS, whole)
     except QueueFull:
-        raise TooBusy(FULL_SECONDS, receive_again) from None
+        raise TooBusy(FULL_SECONDS, whole) from None
     finally:
         for task in (coming, hearing):
             task.cancel()

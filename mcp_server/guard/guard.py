@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, TypeAlias
@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from index.errors import InvalidArgument, PermissionDenied, ResourceExhausted, Unauthenticated, Unavailable
 from mcp_server.guard.admission import Admission, ClientLeft, Place, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
-from mcp_server.http.body_limits import BodyLimit, limit_body
+from mcp_server.http.body_limits import BodyLimit, limit_body, receive_again
 from mcp_server.http.client_address import find_sender, parse_proxies
 from mcp_server.http.refusals import Refusal, refuse, with_headers
 from mcp_server.operations.caller import CALLER, TOO_FAST, Caller, compose_name
@@ -397,12 +397,7 @@ async def _read_body_ahead(receive: Receive, largest: int, seconds: float) -> Re
                     break
     except TimeoutError:
         return Refusal(408, ResourceExhausted.code, f"the body did not arrive within {seconds:g} s")
-    waiting: deque[Message] = deque([{"type": "http.request", "body": bytes(body), "more_body": False}])
-
-    async def replay() -> Message:
-        return waiting.popleft() if waiting else await receive()
-
-    return replay
+    return receive_again([{"type": "http.request", "body": bytes(body), "more_body": False}], receive)
 
 
 def _too_large_refusal(largest: int) -> Refusal:

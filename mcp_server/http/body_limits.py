@@ -38,6 +38,15 @@ class TooSlow(ResourceExhausted):
     _retryable = True
 
 
+def receive_again(received: list[Message], receive: Receive) -> Receive:
+    """Wrap `receive` so that it first returns the messages in `received`, which were taken from it."""
+
+    async def receive_rest() -> Message:
+        return received.pop(0) if received else await receive()
+
+    return receive_rest
+
+
 def limit_body(receive: Receive, *, largest: int, seconds: float) -> Receive:
     """Wrap `receive` for a body of up to `largest` bytes. The wrapper raises ResourceExhausted for a longer body, and TooSlow.
 

@@ -10,7 +10,9 @@ from http import HTTPStatus
 from typing import Any, Final
 
 from mcp.types import INVALID_REQUEST
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from mcp_server.http.body_limits import receive_again
 
 SESSION: Final = b"mcp-session-id"
 IN_USE: Final = (
@@ -45,7 +47,7 @@ class UniqueRequestIds:
         if key:
             self._open.add(key)
         try:
-            await self._endpoint(scope, _give_back(message, receive), send)
+            await self._endpoint(scope, receive_again([message], receive), send)
         finally:
             if key:
                 self._open.discard(key)
@@ -63,16 +65,6 @@ def _read_request(body: bytes) -> dict[str, Any]:
         return {}
     is_notification = message["id"] is None and str(message["method"]).startswith("notifications/")
     return {} if is_notification else message
-
-
-def _give_back(message: Message, receive: Receive) -> Receive:
-    """Return a `receive` that first returns `message`, which was taken from it."""
-    waiting = [message]
-
-    async def receive_again() -> Message:
-        return waiting.pop() if waiting else await receive()
-
-    return receive_again
 
 
 async def _refuse(id: Any, reason: str, send: Send) -> None:
