@@ -109,12 +109,9 @@ def resolve_workspace(agent_access: AgentAccess, caller: Caller, *, named: bool 
     """Open the workspace that the request names, or else the key's only one, or else `default`.
 
     With `named`, the request must name the workspace. Raises NotFound."""
-    name = caller.workspace
-    if name is None and named:
-        name = ""
+    name = (caller if named else imply_workspace(caller)).workspace
     if name is None:
-        bound = caller.key.workspaces
-        name = next(iter(bound)) if bound is not None and len(bound) == 1 else DEFAULT
+        name = "" if named else DEFAULT
     if caller.key.can_see(name):
         try:
             return open_workspace(agent_access, caller, name)

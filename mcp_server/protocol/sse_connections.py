@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from index.errors import InvalidArgument
-from mcp_server.operations.caller import CALLER, Caller, compose_name, resolve_workspace
+from mcp_server.operations.caller import CALLER, Caller, compose_name, imply_workspace, resolve_workspace
 
 if TYPE_CHECKING:
     from syncd.workspaces.agent_access import AgentAccess
@@ -58,8 +58,7 @@ class SseConnections:
     async def _connect(self, request: Request) -> ASGIApp:
         """Open the stream for a caller whose workspace exists; HEAD gets its headers alone. Raises NotFound."""
         caller: Caller = request.scope["memex.caller"]
-        implied = caller.key.workspaces is not None and len(caller.key.workspaces) == 1
-        find = partial(resolve_workspace, self._agent_access, caller, named=not implied)
+        find = partial(resolve_workspace, self._agent_access, imply_workspace(caller), named=True)
         workspace = await anyio.to_thread.run_sync(find, abandon_on_cancel=True)
         if request.method == "HEAD":
             return Response(media_type="text/event-stream")
