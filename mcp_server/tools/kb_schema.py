@@ -94,19 +94,14 @@ class FinishUpload(RequestModel):
     upload_id: UploadId
 
 
-class NewText(RequestModel):
-    """Validate the new text and properties of a note."""
+class UpdateNote(RequestModel):
+    """Validate the input of `kb_update_note`."""
 
     text: str = Field(min_length=1, description="The whole new text, in Markdown")
     title: Title | None = Field(None, description="Default: the title given before, else one derived from the text")
     tags: Tags | None = Field(None, description="Replace all tags. Default: as for title")
     collection: Collection | None = Field(None, description="Default: unchanged")
     version: Version | None = Field(None, description="From kb_get: CONFLICT if it has changed since")
-
-
-class UpdateNote(NewText):
-    """Validate the input of `kb_update_note`."""
-
     id: DocumentId
 
 
@@ -175,16 +170,11 @@ class ListDocuments(RequestModel):
     source_path: str | None = Field(None, min_length=1, max_length=1_000, description="Only the document at this path")
 
 
-class NewTags(RequestModel):
-    """Validate the new tags of a document."""
+class SetTags(RequestModel):
+    """Validate the input of REST's route for a document's tags."""
 
     tags: Tags = Field(description="Replace all tags; `collection:name` moves the document there")
     version: Version | None = Field(None, description="CONFLICT if the document has changed since")
-
-
-class SetTags(NewTags):
-    """Validate the input of REST's route for a document's tags."""
-
     id: DocumentId
 
 
