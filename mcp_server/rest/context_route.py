@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
@@ -53,17 +54,7 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
     """Return the context of the workspace."""
     context = workspace.context(arguments.project or "")
     lines = [
-        ContextLine(
-            line=line.line,
-            id=line.id or None,
-            title=line.title,
-            at=line.at,
-            at_iso=iso_or_none(line.at),
-            author=line.author,
-            kept=line.kept,
-            stale=line.stale,
-        )
-        for line in context.lines
+        ContextLine(**asdict(line) | {"id": line.id or None, "at_iso": iso_or_none(line.at)}) for line in context.lines
     ]
     return Context(
         workspace=context.workspace,

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -317,12 +318,7 @@ def get_consolidation_report(workspace: Workspace, _: shape.Nothing, __: Setting
             answer.Cluster(cluster_id=cluster.number, node_names=list(cluster.names), centroid_label=cluster.label)
             for cluster in report.clusters
         ],
-        event_summary=answer.EventSummary(
-            since=iso(report.events.since),
-            creates=report.events.creates,
-            updates=report.events.updates,
-            deletes=report.events.deletes,
-        ),
+        event_summary=answer.EventSummary(**asdict(report.events) | {"since": iso(report.events.since)}),
         totals=dict(report.of),
         degraded=list(report.degraded),
     )
