@@ -156,9 +156,10 @@ class VaultMCP(MCPServer[Any]):
         try:
             operation = self._called.get(name)
             if operation is None:
-                raise InvalidArgument(f"no tool {_shorten(name)}; tools/list returns all tools")
+                raise InvalidArgument(f"no tool {name[:64]!a}; tools/list returns all tools")
+            carried = (context.request_context.meta if context else None) or {}
             async with report_progress(context) as progress:
-                with self._runner.continue_trace(_trace_context(context)):
+                with self._runner.continue_trace(carried):
                     data, text = encode_payload(await self._runner.call(operation, self._caller(), arguments, progress))
         except MemexError as error:
             return error_result(error)
@@ -269,12 +270,3 @@ def describe_tool(
         ),
         _meta={"dev.memex/family": operation.family},
     )
-
-
-def _trace_context(context: Context[Any, Any] | None) -> dict[str, Any]:
-    """Return the trace context that an MCP message carries."""
-    return dict(context.request_context.meta or {}) if context is not None else {}
-
-
-def _shorten(name: str) -> str:
-    return ascii(name[:64])

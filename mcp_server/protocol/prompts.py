@@ -167,11 +167,6 @@ The existing tags, the most frequent first. {DATA}
 {_fence_json([{"tags": workspace.tags(TAGS_SHOWN)}])}"""
 
 
-def _tags_and_collection(record: Record) -> list[str]:
-    """Return the tags of a note and the tag that names its collection."""
-    return [*record.tags, f"{COLLECTION_TAG}{record.collection}"]
-
-
 def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings, tools: frozenset[str]) -> str:
     """Return the prompt that tidies notes without losing anything."""
     if arguments.topic:
@@ -187,7 +182,11 @@ def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings
     else:
         wanted = {tag_key(tag_of(tag)) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
-        records = [record for record in latest if wanted <= set(tag_keys(_tags_and_collection(record)))][:TIDIED]
+        records = [
+            record
+            for record in latest
+            if wanted <= set(tag_keys([*record.tags, f"{COLLECTION_TAG}{record.collection}"]))
+        ][:TIDIED]
     workspace.log_reads([record.id for record in records])
     ways = """Look for: several notes that say the same; notes that contradict each other, or that a later note replaces; notes that belong together and need an overview; notes that are unclear without context. Read a whole note with get_thought before you judge it, and find similar notes with semantic_search.
 Look for: several notes that say the same; notes that contradict each other, or that a later note replaces; notes that are unclear without context. Read a note with kb_get before you judge it, and find similar notes with kb_search.
