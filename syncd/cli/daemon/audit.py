@@ -12,7 +12,7 @@ from typing import Any
 import click
 
 from index.timings import now_ms
-from syncd.cli.framework.arguments import WORKSPACE, check_workspace, parse_time
+from syncd.cli.framework.arguments import WORKSPACE, check_workspace, limit_option, parse_time
 from syncd.cli.framework.commands import (
     Group,
     ask,
@@ -60,14 +60,7 @@ NAMED = {
 @click.option(
     "--before-entry", "before", metavar="ENTRY", type=int, help="Only entries before the one with this number."
 )
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="The number of newest entries to show.",
-)
+@limit_option("The number of newest entries to show.", 50)
 @click.option("--follow", is_flag=True, help="Keep printing new entries until Ctrl-C.")
 @click.pass_context
 def audit(

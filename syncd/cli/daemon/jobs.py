@@ -10,7 +10,7 @@ import click
 
 from index.errors import Unavailable, from_dict
 from index.timings import now_ms
-from syncd.cli.framework.arguments import ROWS, cut_rows, wait_for_jobs
+from syncd.cli.framework.arguments import LISTED, cut_rows, wait_for_jobs
 from syncd.cli.framework.commands import Command, Group, ask, has_color, open_session, print_answer, show_elapsed
 from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
@@ -60,7 +60,9 @@ def job_run(name: str, wait: bool) -> None:
 @click.command("queue", cls=Command)
 @click.option("--status", type=click.Choice(STATUSES), help="Only jobs with this status.")
 @click.option("--workspace", shell_complete=workspaces, help="Only jobs of this workspace.")
-@click.option("--limit", type=ROWS, default=20, show_default=True, help="How many, the newest first.")
+@click.option(
+    "--limit", type=click.IntRange(1, LISTED), default=20, show_default=True, help="How many, the newest first."
+)
 def queue(status: str | None, workspace: str | None, limit: int) -> None:
     """List the queued notes and files: waiting, running, done and failed."""
     listing = ask("queue.list", {"status": status, "workspace": workspace, "limit": limit + 1})

@@ -22,7 +22,6 @@ UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
 WORKSPACE = click.option("--workspace", "-w", shell_complete=workspaces, help="Only this workspace.")
 YES = click.option("--yes", "-y", is_flag=True, help="Don't ask for confirmation.")
 LISTED: Final = 10_000  # most rows of a list
-ROWS = click.IntRange(1, LISTED)
 Row = TypeVar("Row")
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -30,6 +29,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def workspace_option(help: str) -> Callable[[F], F]:
     """Return the option `--workspace` of a command that concerns one workspace."""
     return click.option("--workspace", "-w", default="default", show_default=True, shell_complete=workspaces, help=help)
+
+
+def limit_option(help: str, default: int, *, most: int = LISTED) -> Callable[[F], F]:
+    """Return the option `--limit` of a command that lists rows."""
+    kind = click.IntRange(1, most)
+    return click.option("--limit", "-n", type=kind, default=default, show_default=True, help=help)
 
 
 ONE_WORKSPACE = workspace_option("The workspace.")

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import ROWS, print_cut, refuse_idle
+from syncd.cli.framework.arguments import limit_option, print_cut, refuse_idle
 from syncd.cli.framework.commands import (
     Command,
     ask,
@@ -57,14 +57,7 @@ ENDINGS = {".canvas": "canvas", ".graphml": "graphml", ".md": "mermaid", ".json"
 @click.option("--pending", is_flag=True, help="List entities whose summary is missing or older than their facts.")
 @click.option("--stats", is_flag=True, help="Count entities, facts and relations.")
 @click.option("--report", is_flag=True, help="Report everything that needs attention, with drafts of summaries.")
-@click.option(
-    "--limit",
-    "-n",
-    type=ROWS,
-    default=DRAWN,
-    show_default=True,
-    help="The most entities, gaps or pairs to show.",
-)
+@limit_option("The most entities, gaps or pairs to show.", DRAWN)
 @click.option(
     "--format",
     "-f",

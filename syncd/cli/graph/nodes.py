@@ -10,10 +10,10 @@ import click
 
 from index.errors import InvalidArgument, NotFound
 from syncd.cli.framework.arguments import (
-    ROWS,
     YES,
     confirm,
     cut_rows,
+    limit_option,
     read_stdin,
     require_terminal,
     tags_option,
@@ -63,7 +63,7 @@ def node_show(names: tuple[str, ...], workspace: str) -> None:
 @click.option("--type", "-t", "entity_type", help="Only entities of this type.")
 @click.option("--tag", "--tags", "tag", help="Only entities with this tag or a tag nested under it.")
 @click.option("--days", type=click.IntRange(1), help="Only entities that changed in this many days, the latest first.")
-@click.option("--limit", "-n", type=ROWS, default=1000, show_default=True, help="The most entities to list.")
+@limit_option("The most entities to list.", 1000)
 @GRAPH_WORKSPACE
 def node_list(**filters: Any) -> None:
     """List entities.
@@ -84,9 +84,7 @@ def node_list(**filters: Any) -> None:
     show_default=True,
     help="Search by meaning (embedding), under every perspective, or by words (text).",
 )
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 100), default=10, show_default=True, help="The most entities to show."
-)
+@limit_option("The most entities to show.", 10, most=100)
 @GRAPH_WORKSPACE
 def node_search(query: tuple[str, ...], **options: Any) -> None:
     """Find entities by their facts, the best match first.

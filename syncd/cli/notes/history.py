@@ -18,6 +18,7 @@ from syncd.cli.framework.arguments import (
     YES,
     check_workspace,
     confirm,
+    limit_option,
     notes_argument,
     parse_time,
     require_terminal,
@@ -35,14 +36,7 @@ SHOWN = 20  # most notes that are listed before the question
 @click.command("log", cls=Command)
 @notes_argument("id", "ID|PATH", complete=captures)
 @click.option("--patch", "-p", is_flag=True, help="Also show the changed lines.")
-@click.option(
-    "--limit",
-    "-n",
-    type=click.IntRange(1, 10_000),
-    default=50,
-    show_default=True,
-    help="The number of newest events to show.",
-)
+@limit_option("The number of newest events to show.", 50)
 @click.option(
     "--before", "entry", type=click.IntRange(1), metavar="ENTRY", help="Print the note as it was before this entry."
 )

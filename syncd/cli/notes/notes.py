@@ -20,11 +20,11 @@ from index.names import did_you_mean, pluralize
 from index.query import filter_key
 from index.timings import now_ms
 from syncd.cli.framework.arguments import (
-    ROWS,
     WORKSPACE,
     YES,
     confirm,
     cut_rows,
+    limit_option,
     notes_argument,
     parse_time,
     read_stdin,
@@ -76,9 +76,7 @@ def index(full: bool, check: bool, accept_removals: bool) -> None:
 
 @click.command(cls=Command)
 @click.argument("query", nargs=-1, required=True)
-@click.option(
-    "--limit", "-n", type=click.IntRange(1, 50), default=10, show_default=True, help="The most notes to show."
-)
+@limit_option("The most notes to show.", 10, most=50)
 @click.option(
     "--mode",
     type=click.Choice(["hybrid", "vector", "text"]),
@@ -201,7 +199,7 @@ def get(id: str, workspace: str | None, links: bool) -> None:
 
 @click.command(cls=Command)
 @WORKSPACE
-@click.option("--limit", "-n", type=ROWS, default=20, show_default=True, help="The most captures to list.")
+@limit_option("The most captures to list.", 20)
 def recent(workspace: str | None, limit: int) -> None:
     """List the captures that were created or changed last."""
     records = cut_rows(ask("recent", {"workspace": workspace, "limit": limit + 1}), limit, "captures")

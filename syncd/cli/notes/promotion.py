@@ -14,16 +14,18 @@ from syncd.cli.framework.completion import captures, folders_outside_inbox, prom
 from syncd.cli.terminal import result_text
 
 SOME_FAILED = 5
+TO = click.option(
+    "--to", metavar="FOLDER", shell_complete=folders_outside_inbox, help='The folder of the vault; "" = its root.'
+)
+TAKE = click.option(
+    "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
+)
 
 
 @click.command(cls=Command)
 @notes_argument("ids", "ID|PATH...", complete=captures, nargs=-1, required=True)
-@click.option(
-    "--to", metavar="FOLDER", shell_complete=folders_outside_inbox, help='The folder of the vault; "" = its root.'
-)
-@click.option(
-    "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
-)
+@TO
+@TAKE
 @click.option("--dry-run", is_flag=True, help="Show where each capture would go, and change nothing.")
 def promote(ids: tuple[str, ...], to: str | None, take: tuple[str, ...], *, dry_run: bool) -> int:
     """Move captures into the vault.

@@ -11,7 +11,14 @@ from typing import Any
 import click
 
 from index.errors import InvalidArgument
-from syncd.cli.framework.arguments import ROWS, WORKSPACE, check_workspace, cut_rows, notes_argument, way_to_more
+from syncd.cli.framework.arguments import (
+    WORKSPACE,
+    check_workspace,
+    cut_rows,
+    limit_option,
+    notes_argument,
+    way_to_more,
+)
 from syncd.cli.framework.commands import (
     Command,
     Group,
@@ -22,8 +29,8 @@ from syncd.cli.framework.commands import (
     print_text,
     wants_json,
 )
-from syncd.cli.framework.completion import archived_captures, folders_outside_inbox, waiting_captures
-from syncd.cli.notes.promotion import print_outcome
+from syncd.cli.framework.completion import archived_captures, waiting_captures
+from syncd.cli.notes.promotion import TAKE, TO, print_outcome
 from syncd.cli.notes.review_dialog import go_through
 from syncd.cli.notes.review_file import Decision, compose_file, parse_file
 from syncd.cli.terminal import result_text
@@ -33,7 +40,7 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 
 @click.group(cls=Group, invoke_without_command=True)
 @WORKSPACE
-@click.option("--limit", "-n", type=ROWS, default=50, show_default=True, help="The most captures to show.")
+@limit_option("The most captures to show.", 50)
 @click.option("--list", "listed", is_flag=True, help="Only list the captures.")
 @click.option(
     "--editor", is_flag=True, help="Open one file with all waiting captures in your editor, and decide there."
@@ -68,12 +75,8 @@ def review(ctx: click.Context, workspace: str | None, limit: int, listed: bool, 
 
 @review.command("approve")
 @notes_argument("ids", "ID|PATH...", complete=waiting_captures, nargs=-1, required=True)
-@click.option(
-    "--to", metavar="FOLDER", shell_complete=folders_outside_inbox, help='The folder of the vault; "" = its root.'
-)
-@click.option(
-    "--take", metavar="TAG|LINK", multiple=True, help="Add this suggested tag or link to the note; repeat for several."
-)
+@TO
+@TAKE
 def approve(ids: tuple[str, ...], to: str | None, take: tuple[str, ...]) -> int:
     """Promote captures, as `memex promote` does."""
     with open_session(current=True) as ask:
@@ -95,14 +98,7 @@ def dismiss(ids: tuple[str, ...]) -> int:
 @click.command(cls=Command)
 @notes_argument("ids", "[ID|PATH]...", complete=archived_captures, nargs=-1)
 @click.option("--list", "listed", is_flag=True, help="List the archived captures.")
-@click.option(
-    "--limit",
-    "-n",
-    type=ROWS,
-    default=50,
-    show_default=True,
-    help="The most captures to list, with --list.",
-)
+@limit_option("The most captures to list, with --list.", 50)
 def unarchive(ids: tuple[str, ...], listed: bool, limit: int) -> int:
     """Move archived captures back into the inbox, with their ids, their stored files and all links to them.
 
