@@ -19,8 +19,8 @@ from syncd.settings.known_vaults import CHOICE, default_settings_file
 from syncd.settings.server_addresses import local_url
 from syncd.settings.settings import Settings, load
 
-# The options of `memex_words`, and the names of their flags for `load`.
-OPTIONS: Final = {"--state": "state", "--vault": "vault.path", "--config": "config"}
+# The options that name a vault, and the names of their flags for `load`.
+OPTIONS: Final = {"--vault": "vault.path", "--state": "state", "--config": "config"}
 
 
 def memex_words(chosen: Settings) -> list[str]:

@@ -16,6 +16,7 @@ from index.errors import Conflict, InvalidArgument
 from index.timings import now_ms
 from syncd.cli.framework.commands import Command, flags, load_settings, print_answer, set_flag, show_progress
 from syncd.cli.terminal import result_text
+from syncd.clients.daemon_address import OPTIONS
 from syncd.settings.known_vaults import choose_settings_file
 from syncd.settings.settings import NO_VAULT, Settings
 from syncd.state.folder import claim, default_state_folder, expand_home
@@ -153,8 +154,6 @@ def _format_restored(chosen: Settings, contents: ArchiveContents, result: Mappin
         lines.append(
             f"the vault is missing at {chosen.vault.path}: put your notes there, or name another folder with --vault"
         )
-    options = (("vault.path", "--vault"), ("state", "--state"), ("config", "--config"))
-    serve = shlex.join(
-        ["memex", "serve", *(f"{option}={flags()[name]}" for name, option in options if name in flags())]
-    )
+    options = [f"{option}={flags()[name]}" for option, name in OPTIONS.items() if name in flags()]
+    serve = shlex.join(["memex", "serve", *options])
     return "\n".join([*lines, f"next: {serve} (it rebuilds the index from the notes)"])

@@ -23,7 +23,7 @@ from index.timings import now_ms
 from syncd.cli.framework import help_text
 from syncd.cli.framework.printed_commands import FLAGS, complete_commands
 from syncd.cli.terminal import result_text
-from syncd.clients.daemon_address import init_command
+from syncd.clients.daemon_address import OPTIONS, init_command
 from syncd.daemon import control_socket
 from syncd.settings.known_vaults import choose_settings_file, known_vaults
 from syncd.settings.settings import Settings, load
@@ -62,12 +62,8 @@ Event = Mapping[str, Any]
 logger = logging.getLogger("memex")
 
 
-def _keep_flag(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
-    def keep_value(ctx: click.Context, _: click.Parameter, value: Any) -> None:
-        if value is not None:
-            ctx.find_root().meta.setdefault(FLAGS, {})[name] = value
-
-    return keep_value
+def _keep_flag(_: click.Context, option: click.Parameter, value: Any) -> None:
+    set_flag(OPTIONS[option.opts[0]], value)
 
 
 def _keep_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
@@ -78,31 +74,15 @@ def _keep_json(ctx: click.Context, _: click.Parameter, value: bool) -> None:
 def shared_options() -> list[click.Parameter]:
     """Return the options that every command accepts, before or after its name."""
     folder, file = click.Path(file_okay=False), click.Path(dir_okay=False)
+    rows: tuple[tuple[str, dict[str, Any], str], ...] = (
+        ("vault", {"type": folder, "callback": _keep_flag}, "The vault: the folder of your notes."),
+        ("state", {"type": folder, "callback": _keep_flag}, "The state folder, for index and keys."),
+        ("config", {"type": file, "callback": _keep_flag}, "The settings file."),
+        ("json", {"is_flag": True, "callback": _keep_json}, "Print JSON."),
+    )
     return [
-        click.Option(
-            ["--vault", "shared_vault"],
-            type=folder,
-            callback=_keep_flag("vault.path"),
-            expose_value=False,
-            help="The vault: the folder of your notes.",
-        ),
-        click.Option(
-            ["--state", "shared_state"],
-            type=folder,
-            callback=_keep_flag("state"),
-            expose_value=False,
-            help="The state folder, for index and keys.",
-        ),
-        click.Option(
-            ["--config", "shared_config"],
-            type=file,
-            callback=_keep_flag("config"),
-            expose_value=False,
-            help="The settings file.",
-        ),
-        click.Option(
-            ["--json", "shared_json"], is_flag=True, callback=_keep_json, expose_value=False, help="Print JSON."
-        ),
+        click.Option([f"--{name}", f"shared_{name}"], expose_value=False, help=help, **kind)
+        for name, kind, help in rows
     ]
 
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import click
 
+from syncd.clients.daemon_address import OPTIONS
 from syncd.state.folder import expand_home
 
 FLAGS: Final = "memex.flags"  # where the context of a command line keeps the settings that were given as flags
-OPTIONS: Final = {"vault.path": "--vault", "state": "--state", "config": "--config"}
 # Commands that name their vault themselves, or need none.
 _WITHOUT_VAULT: Final = frozenset({"init", "use", "vaults", "demo", "help", "completion"})
 # A command, not the name of a note: after a backtick, punctuation, or a verb.
@@ -29,7 +29,7 @@ def vault_options() -> list[str]:
     named = context.find_root().meta.get(FLAGS, {}) if context else {}
     return [
         word
-        for name, option in OPTIONS.items()
+        for option, name in OPTIONS.items()
         if name in named
         for word in (option, str(Path.cwd() / expand_home(named[name])))
     ]
