@@ -127,7 +127,7 @@ def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:
             _queue_state(job, now_ms),
             job["workspace"],
             job["by"] or "you",
-            _age(job, now_ms),
+            format_duration(max(0, now_ms - job["created_at"]) / 1000),
             job["title"],
         )
         for job in queue["jobs"]
@@ -166,10 +166,6 @@ def _queue_state(job: Mapping[str, Any], now_ms: int) -> str:
     if job["status"] == "queued" and job["due_at"] > now_ms:
         return f"again in {format_duration((job['due_at'] - now_ms) / 1000)}"
     return str(job["status"])
-
-
-def _age(job: Mapping[str, Any], now_ms: int) -> str:
-    return format_duration(max(0, now_ms - job["created_at"]) / 1000)
 
 
 def _format_outcome(job: Mapping[str, Any]) -> str:

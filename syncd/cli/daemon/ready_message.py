@@ -59,7 +59,7 @@ def print_summary(chosen: Settings, ready: Ready) -> None:
 def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connection: str = "") -> None:
     """Print the address, how to connect, and a search with its answer. `connection`: further text on connecting."""
     key = ready.key_file.read_text().strip()
-    query = query or newest_capture_name(chosen) or newest_note_name(chosen.vault.path) or ANY
+    query = query or newest_capture_name(chosen) or _newest_note(chosen.vault.path)[1] or ANY
     try:
         print_while_serving(
             f"\nMemex serves {chosen.vault.path}\nat {ready.url}   (state: {ready.state})\n"
@@ -129,11 +129,6 @@ def newest_capture_name(chosen: Settings) -> str:
     inbox = chosen.vault.path / chosen.vault.inbox
     workspaces = [folder for folder in inbox.glob("*/") if folder.name.casefold() not in BESIDE]
     return max(map(_newest_note, workspaces), default=(0.0, ""))[1]
-
-
-def newest_note_name(vault: Path) -> str:
-    """Return the name of the note that changed last, so that a search for it has an answer; "" in an empty vault."""
-    return _newest_note(vault)[1]
 
 
 def _newest_note(folder: Path) -> tuple[float, str]:

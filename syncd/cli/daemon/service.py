@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -21,7 +20,6 @@ from syncd.cli.framework.commands import (
     set_flag,
 )
 from syncd.settings.known_vaults import default_settings_file
-from syncd.settings.settings import Settings
 
 if TYPE_CHECKING:
     from syncd.installation.service_manager import Launchd, Systemd
@@ -59,8 +57,9 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
         raise Unavailable(why, retryable=False)
     spec = ServiceSpec(serve_command(chosen), chosen.vault.path, chosen.state)
     manager.write(spec)
+    file = chosen.file or default_settings_file(os.environ)
     for variable in sorted({text for text in chosen.origins.values() if text.startswith("MEMEX_") and "__" in text}):
-        print_message(f"memex: the service does not see {variable} of this shell: set it in {_settings_file(chosen)}")
+        print_message(f"memex: the service does not see {variable} of this shell: set it in {file}")
     if file_only:
         run = manager.manual_commands()
         written = {"file": str(manager.file), "run": run}
@@ -121,10 +120,6 @@ def service_logs(name: str, lines: int, follow: bool) -> int:
         return subprocess.run(words, check=False).returncode
     except FileNotFoundError:
         raise NotFound(f"the command {words[0]} is not installed") from None
-
-
-def _settings_file(chosen: Settings) -> Path:
-    return chosen.file or default_settings_file(os.environ)
 
 
 def _installed_manager(name: str) -> Systemd | Launchd:

@@ -29,14 +29,10 @@ EXIT = {
 }
 # Exit codes for service managers. A restart does not help after 64, 65, 77 and 78.
 USAGE, DATA, GONE, PERMISSION, CONFIG = 64, 65, 69, 77, 78
-SERVE_EXIT = {
+SERVE_EXIT = dict.fromkeys(EXIT, GONE) | {
     "INVALID_ARGUMENT": CONFIG,
     "UNAUTHENTICATED": PERMISSION,
     "PERMISSION_DENIED": PERMISSION,
-    "NOT_FOUND": GONE,
-    "CONFLICT": GONE,
-    "RESOURCE_EXHAUSTED": GONE,
-    "UNAVAILABLE": GONE,
 }
 INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
 

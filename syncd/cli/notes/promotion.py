@@ -59,13 +59,10 @@ def print_outcome(result: Mapping[str, Any], done: list[dict[str, Any]]) -> int:
     failed = result["failed"]
     if len(failed) == 1 and not done:
         raise from_dict(failed[0]["error"])
-    print_answer(result, lambda: "\n".join([*(_format_moved(entry) for entry in done), *map(_format_failure, failed)]))
+    lines = [text for entry in done for text in result_text.format_move(entry)]
+    lines += [
+        f"{result_text.line(str(entry['id']), 200)}: {result_text.line(entry['error']['message'], 400)}"
+        for entry in failed
+    ]
+    print_answer(result, lambda: "\n".join(lines))
     return SOME_FAILED if failed else 0
-
-
-def _format_moved(entry: Mapping[str, Any]) -> str:
-    return "\n".join([result_text.format_move(entry), *result_text.format_move_details(entry)])
-
-
-def _format_failure(failure: Mapping[str, Any]) -> str:
-    return f"{result_text.line(str(failure['id']), 200)}: {result_text.line(failure['error']['message'], 400)}"

@@ -119,8 +119,9 @@ def parse_file(text: str, waiting: Sequence[Mapping[str, Any]]) -> list[Decision
 def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dict[str, Decision]) -> tuple[str, str]:
     """Read a line with a decision; return the name of its capture, "" for none, and what is wrong with it, "" for nothing."""
     match = _LINE.fullmatch(line)
-    word = OTHER_WORDS.get(match[1].casefold(), match[1].casefold()) if match else ""
-    if match is None or word not in WORDS:
+    text = match[1].casefold() if match else ""
+    word = next((known for known in WORDS if known == OTHER_WORDS.get(text, text)), None)
+    if match is None or word is None:
         return "", f"a line begins with keep, approve or dismiss, and not with {line[:20]!r}"
     name = match[2]
     if name not in captures:
@@ -133,7 +134,7 @@ def _decide(line: str, captures: Mapping[str, Mapping[str, Any]], decisions: dic
         folder = "" if capture["by"] == "rule" else _folder(capture)  # a rule may also choose the name
     else:
         folder = changed.strip()
-    decisions[name] = Decision(capture["path"], _as_word(word), "" if folder == ROOT else folder or None)
+    decisions[name] = Decision(capture["path"], word, "" if folder == ROOT else folder or None)
     return name, ""
 
 
@@ -147,7 +148,3 @@ def _take(text: str, name: str, captures: Mapping[str, Mapping[str, Any]], decis
         return f"only a capture with approve gets {text[:40]!r}"
     decisions[name] = replace(decision, taken=(*decision.taken, suggestion))
     return ""
-
-
-def _as_word(text: str) -> Word:
-    return next(word for word in WORDS if word == text)

@@ -59,10 +59,10 @@ def line(text: str, longest: int = SNIPPET) -> str:
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
-def format_move(entry: Mapping[str, Any]) -> str:
-    """Format the path of a capture and where it went, or the note to which its change was applied."""
+def format_move(entry: Mapping[str, Any]) -> list[str]:
+    """Format the path of a capture and where it went, or the note to which its change was applied, then the details."""
     way = "applied to" if entry.get("applied") else "→"
-    return f"{line(entry['source'], 200)} {way} {line(entry['target'], 200)}"
+    return [f"{line(entry['source'], 200)} {way} {line(entry['target'], 200)}", *format_move_details(entry)]
 
 
 def format_move_details(entry: Mapping[str, Any]) -> list[str]:
