@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
@@ -20,13 +19,16 @@ from index.errors import Conflict, LibrariesMissing, MemexError, Unavailable
 from index.timings import now_ms
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.cli.doctor.host_checks import closed_folders
-from syncd.clients.daemon_address import init_command
+from syncd.clients.daemon_address import init_command, read_daemon_url
 from syncd.daemon import control_socket
 from syncd.state.damage import STAGED, find_misfits, find_obstacle, take_over
-from syncd.state.folder import KEY_FILE, read_regular_file, read_vault_path
+from syncd.state.folder import KEY_FILE, LEDGER, read_regular_file, read_vault_path
+from syncd.state.ledger import check_integrity, is_damaged, query_read_only
+from syncd.state.ledger_schema import NEWER
 from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import find_holder
 from syncd.version import installed
+from syncd.workspaces.api_keys import SECRET
 
 if TYPE_CHECKING:
     from syncd.app import App
@@ -99,6 +101,13 @@ def _is_unusable(context: DoctorContext) -> bool:
     return find_obstacle(context.state) is not None
 
 
+def _intact_ledger(context: DoctorContext) -> Path | None:
+    """Return the ledger; None if it can't be read, which `check_ledger` or `check_state` reports."""
+    path = context.state / LEDGER
+    unreadable = _is_unusable(context) or lstat_or_none(path) is None or check_integrity(path)
+    return None if unreadable else path
+
+
 def _is_readable_by_others(path: Path) -> bool:
     info = lstat_or_none(path)
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
@@ -106,8 +115,6 @@ def _is_readable_by_others(path: Path) -> bool:
 
 def check_key_file(context: DoctorContext) -> Iterator[Finding]:
     """Check the file with the owner's key; `check_state` checks its permissions."""
-    from syncd.workspaces.api_keys import SECRET
-
     if _is_unusable(context):
         return
     path = context.state / KEY_FILE
@@ -135,12 +142,8 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
 
 def _refusal(context: DoctorContext, id: str) -> str:
     """Return why the ledger refuses the key with this id; "" if it accepts the key, or can't be read."""
-    from syncd.state.folder import LEDGER
-    from syncd.state.ledger import check_integrity, query_read_only
-
-    path = context.state / LEDGER
-    if lstat_or_none(path) is None or check_integrity(path):
-        return ""  # `check_ledger` reports it
+    if (path := _intact_ledger(context)) is None:
+        return ""
     rows = {row[0]: row[1:] for row in query_read_only(path, "SELECT id, revoked_at, expires_at FROM keys")}
     if id not in rows:
         return "is unknown to the ledger"
@@ -204,8 +207,8 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         other = "memex service logs" if rest.endswith(SEE_DOCTOR) else "memex status"
         yield Finding(part, rank, rest.removesuffix(SEE_DOCTOR), way[1] if way else other)
     try:
-        url = str(json.loads((context.state / control_socket.DAEMON).read_text())["url"])
-    except (OSError, ValueError, KeyError, TypeError):
+        url = read_daemon_url(context.state)
+    except Unavailable:
         yield Finding(
             "daemon", "wrong", f"process {context.pid} runs, but has not recorded its address", "memex status"
         )
@@ -223,10 +226,6 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
 
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     """Check the integrity of the ledger, which can't be rebuilt from the notes."""
-    from syncd.state.folder import LEDGER
-    from syncd.state.ledger import check_integrity, is_damaged
-    from syncd.state.ledger_schema import NEWER
-
     path = context.state / LEDGER
     if _is_unusable(context):
         return
@@ -250,12 +249,8 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
 
 def check_audit(context: DoctorContext) -> Iterator[Finding]:
     """Check the audit log: each entry is unchanged, and none is missing."""
-    from syncd.state.folder import LEDGER
-    from syncd.state.ledger import check_integrity
-
-    path = context.state / LEDGER
-    if _is_unusable(context) or lstat_or_none(path) is None or check_integrity(path):
-        return  # `check_ledger` or `check_state` reports it
+    if (path := _intact_ledger(context)) is None:
+        return
     try:
         asked = context.daemon is not None
         result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
@@ -277,7 +272,6 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
 def _verify_chain(path: Path) -> dict[str, Any]:
     from syncd.history.audit_log import HEAD
     from syncd.history.digest_chain import EVERY, PRUNINGS, Entry, Head, check, find_base
-    from syncd.state.ledger import query_read_only
 
     pruned = (Entry(*row) for row in query_read_only(path, PRUNINGS))
     try:
@@ -292,12 +286,9 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
     """Check the waiting and failed jobs, and the files that are staged for them."""
     from syncd.jobs.queued_job import UNFINISHED, unfinished_of_rows
     from syncd.jobs.staged_files import StagedFiles, find_unneeded
-    from syncd.state.folder import LEDGER
-    from syncd.state.ledger import check_integrity, query_read_only
 
-    path = context.state / LEDGER
-    if _is_unusable(context) or lstat_or_none(path) is None or check_integrity(path):
-        return  # `check_ledger` or `check_state` reports it
+    if (path := _intact_ledger(context)) is None:
+        return
     jobs = unfinished_of_rows(query_read_only(path, UNFINISHED))
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
