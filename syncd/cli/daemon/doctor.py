@@ -44,14 +44,13 @@ def doctor(fix: bool) -> int:
     from syncd.cli.doctor.host_checks import HOST_CHECKS
     from syncd.cli.doctor.service_checks import SERVICE_CHECKS
     from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS
-    from syncd.cli.doctor.share_checks import SHARE_CHECKS
     from syncd.cli.doctor.state_checks import STATE_CHECKS
 
     findings: list[Finding] = []
     width = min(shutil.get_terminal_size().columns if sys.stdout.isatty() else 80, 120)
     with show_progress() as progress:
         try:
-            checks = (*SETTINGS_CHECKS, *STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *SHARE_CHECKS, *AGENT_CHECKS)
+            checks = (*SETTINGS_CHECKS, *STATE_CHECKS, *HOST_CHECKS, *SERVICE_CHECKS, *AGENT_CHECKS)
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
             mend = "correct the settings named above, then: memex doctor" if "mistakes" in error.details else ""

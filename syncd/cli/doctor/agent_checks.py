@@ -1,4 +1,4 @@
-"""Check the agent hosts for the doctor: how their hooks fared, and whether a memory of their own competes with Memex."""
+"""Check for the doctor what agents get: contexts and shares, hooks at the start of sessions, and a memory beside Memex."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import asdict
 from pathlib import Path
 from statistics import median
 from typing import Any, Final
@@ -13,16 +15,72 @@ from typing import Any, Final
 from index.errors import Unavailable
 from index.names import pluralize
 from syncd.cli.doctor.doctor import DoctorContext, Finding, quote_path
+from syncd.context.stray_notes import find_stray_notes
+from syncd.sharing.share_problems import find_share_problems
+from syncd.sharing.share_rules import ShareRules
 from syncd.state import ledger
 from syncd.state.folder import LEDGER, expand_home
 from syncd.state.hook_log import HookRun, read_runs
+from syncd.vault.vault import Vault
 
+NAMED: Final = 3  # most paths in one finding
 RECENT: Final = 10  # runs of a host's hook that are looked at
 TROUBLES: Final[Mapping[str, tuple[str, str]]] = {
     "no-daemon": ("no daemon ran", "memex service install"),
     "slow": ("the daemon took too long", "memex status"),
     "failed": ("the command failed", "memex context --explain"),
 }
+
+
+def check_contexts(context: DoctorContext) -> Iterator[Finding]:
+    """Report notes that lie in the folder of contexts, such as those of a workspace with the reserved name."""
+    if not context.vault.is_dir():
+        return
+    inbox = context.settings.vault.inbox
+    strays = _daemon_fact(context, "contexts", "strays")
+    if strays is None:
+        with closing(Vault(context.vault)) as vault:
+            strays = find_stray_notes(vault, inbox)
+    if strays:
+        more = f" and {len(strays) - NAMED:,} more" if len(strays) > NAMED else ""
+        named = ", ".join(strays[:NAMED])
+        says = f"{named}{more}: only Memex writes contexts there, so no search finds what is yours, and a note that has the place of a context keeps it from agents"
+        folder = quote_path(context.vault / strays[0].rstrip("/"))
+        yield Finding("contexts", "advice", says, f"mv {folder} {quote_path(context.vault / inbox / 'default')}/")
+
+
+def check_shares(context: DoctorContext) -> Iterator[Finding]:
+    """Report shares through which agents read nothing."""
+    if not context.vault.is_dir():
+        return
+    problems, count = _daemon_fact(context, "shares", "problems"), _daemon_fact(context, "shares", "count")
+    if problems is None:
+        problems, count = _read_share_problems(context)
+    for problem in problems:
+        says = f"{problem['entry']} is shared with the workspace {problem['workspace']}, but {problem['reason']}"
+        mend = f"memex share remove {quote_path(problem['entry'])} --workspace {quote_path(problem['workspace'])}"
+        yield Finding("shares", "advice", says, mend)
+    if count and not problems:
+        yield Finding("shares", "ok", f"{pluralize(count, 'share')}; memex share preview lists what agents read")
+
+
+def _daemon_fact(context: DoctorContext, part: str, name: str) -> Any:
+    """Return a fact of the running daemon; None without one, and if it does not report the fact."""
+    return ((context.daemon or {}).get(part) or {}).get(name)
+
+
+def _read_share_problems(context: DoctorContext) -> tuple[list[dict[str, Any]], int]:
+    """Return the problems of the shares in the ledger, and the number of shares."""
+    inbox = context.settings.vault.inbox
+    entries: dict[str, list[str]] = {}
+    if (rows := _read_rows(context, "SELECT workspace, entry FROM shares")) is None:
+        return [], 0
+    for workspace, entry in rows:
+        entries.setdefault(workspace, []).append(entry)
+    rules = ShareRules(inbox, tuple(context.settings.share.never), entries)
+    with closing(Vault(context.vault)) as vault:
+        problems = find_share_problems(vault, rules, vault.list_folders(inbox))
+    return [asdict(problem) for problem in problems], len(rows)
 
 
 def check_hooks(context: DoctorContext) -> Iterator[Finding]:
@@ -58,13 +116,7 @@ def check_host_memory(context: DoctorContext) -> Iterator[Finding]:
 
 def _connected_clients(context: DoctorContext) -> set[str]:
     """Return the clients that have a valid key of `memex connect`."""
-    file = context.state / LEDGER
-    try:
-        if not file.exists():
-            return set()
-        rows = list(ledger.query_read_only(file, "SELECT name FROM keys WHERE revoked_at IS NULL"))
-    except (Unavailable, OSError):  # another check reports the ledger, or its folder
-        return set()
+    rows = _read_rows(context, "SELECT name FROM keys WHERE revoked_at IS NULL") or ()
     return {str(name).partition("@")[0] for (name,) in rows if "@" in str(name)}
 
 
@@ -105,4 +157,13 @@ def _read(file: Path, load: Any) -> dict[str, Any]:
     return values if isinstance(values, dict) else {}
 
 
-AGENT_CHECKS = (check_hooks, check_host_memory)
+def _read_rows(context: DoctorContext, query: str) -> list[tuple[Any, ...]] | None:
+    """Return the rows of a query in the ledger, none if it is missing; None if it can't be read, which another check reports."""
+    file = context.state / LEDGER
+    try:
+        return list(ledger.query_read_only(file, query)) if file.exists() else []
+    except (Unavailable, OSError):
+        return None
+
+
+AGENT_CHECKS = (check_contexts, check_shares, check_hooks, check_host_memory)

@@ -1,4 +1,4 @@
-"""The doctor's checks of agent hosts: how their hooks fared, and whether a memory of their own competes."""
+"""The doctor on what agents get: contexts and shares, hooks, and whether a memory of a host competes."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 
 import pytest
 
-from syncd.cli.doctor.agent_checks import check_hooks, check_host_memory
+from syncd.cli.doctor.agent_checks import check_contexts, check_hooks, check_host_memory, check_shares
 from syncd.cli.doctor.doctor import DoctorContext
 from syncd.state.folder import LEDGER
 from syncd.state.hook_log import HookRun, append_run
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
-from tests.support.world import settings_of
+from tests.support.world import World, settings_of
 
 
 @pytest.fixture
@@ -110,3 +110,52 @@ def test_the_memory_of_codex_is_told_when_it_is_on(context, tmp_path):
 def test_hosts_that_are_not_connected_are_not_looked_at(tmp_path):
     context = DoctorContext(settings_of(tmp_path, tmp_path / "none"), {"HOME": str(tmp_path)}, None, None)
     assert told(check_host_memory(context)) == []
+
+
+@pytest.fixture
+def shared(tmp_path):
+    """A vault with a note in the folder of contexts and a share that leads nowhere, and its settings; no daemon runs."""
+    world = World(tmp_path)
+    world.write("Refs/a.md", "x\n")
+    world.write("Captures/Context/alpha/Mine.md", "mine\n")
+    for path in ("Refs", "Gone"):
+        (world.vault / path).mkdir(exist_ok=True)
+        world.app.operations["share.add"]({"paths": [path]}, lambda _: None)
+    (world.vault / "Gone").rmdir()
+    facts = world.app.operations["status"]({}, lambda _: None)
+    world.close()
+    return DoctorContext(settings_of(world.vault, world.state), {}, None, facts)
+
+
+def without_daemon(context):
+    return DoctorContext(context.settings, {}, None, None)
+
+
+@pytest.mark.parametrize("running", [True, False])
+def test_strays_and_broken_shares_are_advice_with_the_command_that_helps(shared, running):
+    context = shared if running else without_daemon(shared)
+    (stray,) = check_contexts(context)
+    assert (stray.check, stray.is_) == ("contexts", "advice")
+    assert stray.says.startswith("Captures/Context/alpha/: ")
+    assert stray.mend == f"mv {context.vault}/Captures/Context/alpha {context.vault}/Captures/default/"
+    (broken,) = check_shares(context)
+    assert (broken.check, broken.is_) == ("shares", "advice")
+    assert broken.says == "Gone/** is shared with the workspace default, but the folder does not exist"
+    assert broken.mend == "memex share remove 'Gone/**' --workspace default"
+
+
+def test_what_is_well_needs_no_words_or_few(shared):
+    (shared.vault / "Captures/Context/alpha/Mine.md").unlink()
+    (shared.vault / "Captures/Context/alpha").rmdir()
+    (shared.vault / "Gone").mkdir()
+    context = without_daemon(shared)
+    assert list(check_contexts(context)) == []
+    (well,) = check_shares(context)
+    assert (well.is_, well.says) == ("ok", "2 shares; memex share preview lists what agents read")
+
+
+def test_without_a_vault_or_a_ledger_nothing_is_said(tmp_path):
+    for vault in (tmp_path / "none", tmp_path):
+        context = DoctorContext(settings_of(vault, tmp_path / "state"), {}, None, None)
+        assert list(check_contexts(context)) == []
+        assert list(check_shares(context)) == []

@@ -9,10 +9,10 @@ import signal
 import pytest
 
 from index.errors import Unavailable
+from syncd.cli.doctor.agent_checks import check_contexts, check_shares
 from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
 from syncd.cli.doctor.host_checks import HOST_CHECKS
 from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS, check_settings
-from syncd.cli.doctor.share_checks import SHARE_CHECKS
 from syncd.cli.doctor.state_checks import STATE_CHECKS
 from tests.support.clinic import bytes_of
 from tests.support.daemon_process import Failed, daemon
@@ -81,7 +81,9 @@ def _replace_head(state, make):
 )
 def test_damage_of_the_state_folder_ends_no_check(clinic, damage):
     damage(clinic.state)
-    findings = list(examine(clinic.settings, {}, (*STATE_CHECKS, *SHARE_CHECKS, check_settings), fix=False))
+    findings = list(
+        examine(clinic.settings, {}, (*STATE_CHECKS, check_contexts, check_shares, check_settings), fix=False)
+    )
     assert [finding.check for finding in findings if finding.is_ == "wrong"]
     assert not [finding.says for finding in findings if "could not finish" in finding.says]
     assert findings[-1].check == "settings"

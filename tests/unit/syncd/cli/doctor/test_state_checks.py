@@ -17,8 +17,8 @@ import pytest
 
 from index.errors import Conflict
 from syncd.cli.doctor import state_checks
+from syncd.cli.doctor.agent_checks import check_shares
 from syncd.cli.doctor.doctor import DoctorContext, examine
-from syncd.cli.doctor.share_checks import check_shares
 from syncd.history.audit_log import FAILS, UNREAD
 from syncd.installation.vault_setup import reset_owner_key
 from syncd.settings.access import LimitsSettings
