@@ -232,30 +232,16 @@ def _list_rows(label: str, items: Sequence[str], few: int | None) -> Iterator[Ro
 
 
 def _part_rows(now: Mapping[str, Any]) -> Iterator[Row]:
-    for name in (
-        "encoder",
-        "reranker",
-        "git",
-        "watch",
-        "enrichment",
-        "queue",
-        "files",
-        "sandbox",
-        "graph",
-        "names",
-        "deep_check",
-        "audit",
-    ):
-        if name in now and (text := _format_part(name, now[name])):
+    for name, words in _WORDS.items():
+        if name in now and (text := _format_part(words, now[name])):
             yield name.replace("_", " "), text
     if held := now.get("removals_held"):
         yield "held", f"{pluralize(held, 'removal')} held back; to confirm: `memex index --accept-removals`"
 
 
-def _format_part(name: str, facts: Any) -> str:
+def _format_part(words: Callable[[Mapping[str, Any]], list[str]], facts: Any) -> str:
     """Format one part on a line; an older daemon reports only a word."""
-    words = _WORDS.get(name, _state_words)(facts) if isinstance(facts, Mapping) else [str(facts)]
-    return line(", ".join(filter(None, words)), 400)
+    return line(", ".join(filter(None, words(facts) if isinstance(facts, Mapping) else [str(facts)])), 400)
 
 
 def _state_words(facts: Mapping[str, Any]) -> list[str]:
@@ -399,7 +385,8 @@ def _audit_words(facts: Mapping[str, Any]) -> list[str]:
     return [pluralize(facts["entries"], "entry"), f"head {facts['head']}"] if facts.get("entries") else []
 
 
-_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {
+_WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {  # in the order of the page
+    "encoder": _state_words,
     "reranker": _reranker_words,
     "git": _git_words,
     "watch": _watch_words,
