@@ -16,14 +16,14 @@ from typing import Any, Literal, TypeAlias
 from index.errors import MemexError, from_os_error
 from index.names import pluralize
 from syncd.cli.terminal.result_text import BOLD, DIM, GREEN, RED, YELLOW, colorize, line
-from syncd.cli.terminal.text_width import pad, wrap
+from syncd.cli.terminal.text_width import hang_indent, pad
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
 
 ASKED_S = 15.0
 Rank: TypeAlias = Literal["ok", "advice", "wrong"]
-LABEL = 11
+LABEL, INDENT = 11, 13  # cells of the name of a check, and of the mark with the name
 MARKS: Mapping[str, tuple[str, str]] = {
     "ok": ("✓", GREEN),
     "advice": ("·", YELLOW),
@@ -142,13 +142,13 @@ def format_finding(finding: Finding, *, width: int = 80, color: bool = False) ->
     head = f"{mark} {pad(finding.check, LABEL - 1)} "
     says = f"repaired: {finding.mended}" if finding.mended else finding.says
     first, *others = (line(part, 1_000) for part in says.splitlines() or [""])
-    lines = _hang_indent(head, first, width)
-    lines += [text for part in others for text in _hang_indent(" " * (LABEL + 2), part, width)]
+    lines = hang_indent(head, first, width, INDENT)
+    lines += [text for part in others for text in hang_indent(" " * INDENT, part, width)]
     lines[0] = colorize(mark, style, color) + lines[0][1:]
     if finding.mend and not finding.mended and finding.is_ != "ok":
-        mend, arrow = line(finding.mend, 600), " " * (LABEL + 2) + "→ "
+        mend, arrow = line(finding.mend, 600), " " * INDENT + "→ "
         way = (
-            _hang_indent(arrow, mend, width) if "`" in mend else [arrow + mend]
+            hang_indent(arrow, mend, width, INDENT) if "`" in mend else [arrow + mend]
         )  # a command stays on one line, so that it can be pasted
         lines += [colorize(text, BOLD, color) for text in way]
     return "\n".join(lines)
@@ -164,11 +164,6 @@ def format_summary(findings: Sequence[Finding], *, color: bool = False) -> str:
     fixable = sum(finding.fix is not None for finding in wrong)
     more = f"; `memex doctor --fix` repairs {'it' if len(wrong) == 1 else fixable}" if fixable else ""
     return colorize(f"{pluralize(len(wrong), 'problem')} found", RED, color) + hint + colorize(more, DIM, color)
-
-
-def _hang_indent(head: str, text: str, width: int) -> list[str]:
-    first, *more = wrap(text, width - (LABEL + 2))
-    return [head + first, *(" " * (LABEL + 2) + piece for piece in more)]
 
 
 def quote_path(path: Path) -> str:

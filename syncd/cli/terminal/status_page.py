@@ -11,7 +11,7 @@ from typing import Any, Final, Literal
 
 from index.names import pluralize
 from syncd.cli.terminal.result_text import BOLD, GREEN, RED, YELLOW, colorize, line
-from syncd.cli.terminal.text_width import pad, wrap
+from syncd.cli.terminal.text_width import hang_indent, pad
 from syncd.jobs.job_names import job_name
 
 LABEL = 11  # cells of the first column
@@ -84,18 +84,12 @@ def render_page(
     mark = {"well": "●", "busy": "◐", "unwell": "▲"}[status.is_]
     lines = [f"{colorize(mark, style, color)} {colorize(complete(status.says), BOLD, color)}"]
     for problem in status.problems:
-        lines += _hang_indent("  - ", complete(problem), width)
+        lines += hang_indent("  - ", complete(problem), width)
     lines.append("")
     for label, text in _page_rows(now, at, None if everything else FEW):
         item = text.startswith("- ")
-        lines += _hang_indent(pad(label, LABEL) + "- " * item, complete(text.removeprefix("- ")), width)
+        lines += hang_indent(pad(label, LABEL) + "- " * item, complete(text.removeprefix("- ")), width)
     return "\n".join(lines)
-
-
-def _hang_indent(head: str, text: str, width: int) -> list[str]:
-    """Format `text` after `head`, with a hanging indent."""
-    first, *more = wrap(text, width - len(head))
-    return [head + first, *(" " * len(head) + piece for piece in more)]
 
 
 def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row]:

@@ -37,6 +37,13 @@ def wrap(text: str, cells: int) -> list[str]:
     return [*lines, line] if line or not lines else lines
 
 
+def hang_indent(head: str, text: str, cells: int, indent: int | None = None) -> list[str]:
+    """Wrap `text` after `head`; further lines are indented by `indent` cells, or else as far as `head` is long."""
+    indent = len(head) if indent is None else indent
+    first, *more = wrap(text, cells - indent)
+    return [head + first, *(" " * indent + piece for piece in more)]
+
+
 def _split_word(word: str, cells: int) -> Iterator[str]:
     piece, taken = "", 0
     for letter in word:
