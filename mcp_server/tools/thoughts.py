@@ -15,24 +15,7 @@ from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
 from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
 from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
-from mcp_server.tools.thoughts_schema import (
-    CapturedNote,
-    CaptureThought,
-    DeletedNote,
-    Detail,
-    Found,
-    FoundThought,
-    ListRecent,
-    OneThought,
-    Passage,
-    ProposeChange,
-    ProposedChange,
-    Recent,
-    RecentThought,
-    SemanticSearch,
-    WholeThought,
-    Wrote,
-)
+from mcp_server.tools import thoughts_schema as shape
 from syncd.changes.change_note import TARGET
 from syncd.changes.proposed_text import ChangeRequest
 from syncd.documents.agent_paths import visible_metadata
@@ -46,13 +29,13 @@ if TYPE_CHECKING:
 LONGEST_BATCH: Final = 200  # most notes in one answer of `list_recent`
 
 
-def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings) -> CapturedNote:
+def capture_thought(workspace: Workspace, arguments: shape.CaptureThought, _: Settings) -> shape.CapturedNote:
     """Capture a note, or return the existing note with this content."""
     captured = workspace.capture(
         arguments.content, source=arguments.source, metadata=arguments.metadata, namespace=arguments.namespace
     )
     record = captured.record
-    return CapturedNote(
+    return shape.CapturedNote(
         id=record.id,
         created=captured.created,
         content_hash=record.content_hash,
@@ -66,7 +49,7 @@ def capture_thought(workspace: Workspace, arguments: CaptureThought, _: Settings
     )
 
 
-def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: Settings) -> Found:
+def semantic_search(workspace: Workspace, arguments: shape.SemanticSearch, settings: Settings) -> shape.Found:
     """Search notes, and cut each long note to an excerpt around its best passage."""
     answer = workspace.search(
         make_query(
@@ -94,15 +77,15 @@ def semantic_search(workspace: Workspace, arguments: SemanticSearch, settings: S
         for (hit, text), size in zip(hits, sizes, strict=True)
     ]
     problems = [f"vault: {unread} of the matching notes can't be read now and are left out"] if unread else []
-    return Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
+    return shape.Found(results=results, mode=answer.mode, degraded=[*answer.degraded, *problems])
 
 
-def propose_change(workspace: Workspace, arguments: ProposeChange, _: Settings) -> ProposedChange:
+def propose_change(workspace: Workspace, arguments: shape.ProposeChange, _: Settings) -> shape.ProposedChange:
     """Write a proposal for the owner; the note itself stays as it is."""
     request = ChangeRequest(arguments.text, arguments.patch, arguments.properties)
     proposed = workspace.propose_change(arguments.path, request, arguments.reason)
     record = proposed.record
-    return ProposedChange(
+    return shape.ProposedChange(
         id=record.id,
         created=proposed.created,
         path=workspace.addresses([record]).get(record.id, ""),
@@ -111,11 +94,11 @@ def propose_change(workspace: Workspace, arguments: ProposeChange, _: Settings) 
     )
 
 
-def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> WholeThought:
+def get_thought(workspace: Workspace, arguments: shape.OneThought, _: Settings) -> shape.WholeThought:
     """Return the whole note."""
     kept = workspace.get(arguments.id)
     made, changed = workspace.writers(kept.record)
-    return WholeThought(
+    return shape.WholeThought(
         **_thought_fields(workspace, kept.record, workspace.addresses([kept.record]).get(kept.record.id, "")),
         **scope_fields(kept.record),
         id=kept.record.id,
@@ -123,27 +106,28 @@ def get_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> Who
         content_hash=kept.record.content_hash,
         version=kept.record.version,
         chunks=[
-            Passage(id=chunk_id(kept.record.id, at), ordinal=at, content=text) for at, text in enumerate(kept.chunks)
+            shape.Passage(id=chunk_id(kept.record.id, at), ordinal=at, content=text)
+            for at, text in enumerate(kept.chunks)
         ],
         created_by=_writer_answer(made),
         updated_by=_writer_answer(changed),
     )
 
 
-def _writer_answer(writer: Writer | None) -> Wrote | None:
+def _writer_answer(writer: Writer | None) -> shape.Wrote | None:
     if writer is None:
         return None
     at = iso_or_none(writer.at)
-    return Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at, at_iso=at)
+    return shape.Wrote(by=writer.by, key=writer.key or None, tool=writer.tool or None, at=writer.at, at_iso=at)
 
 
-def delete_thought(workspace: Workspace, arguments: OneThought, _: Settings) -> DeletedNote:
+def delete_thought(workspace: Workspace, arguments: shape.OneThought, _: Settings) -> shape.DeletedNote:
     """Delete the note's file and everything that was derived from it."""
     gone = workspace.delete(arguments.id)
-    return DeletedNote(id=gone.id, deleted=True, title=gone.title)
+    return shape.DeletedNote(id=gone.id, deleted=True, title=gone.title)
 
 
-def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings) -> Recent:
+def list_recent(workspace: Workspace, arguments: shape.ListRecent, settings: Settings) -> shape.Recent:
     """Return one batch of notes, the latest first."""
     batch, following = _read_batch(workspace, arguments.limit, arguments.before)
     texts, _ = read_contents(workspace, batch)
@@ -151,7 +135,7 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
     sizes = _text_sizes([text for _, text in notes], arguments.detail, settings)
     places = workspace.addresses([record for record, _ in notes])
     results = [
-        RecentThought(
+        shape.RecentThought(
             **_thought_fields(workspace, record, places.get(record.id, "")),
             id=record.id,
             content=text[:size],
@@ -160,7 +144,7 @@ def list_recent(workspace: Workspace, arguments: ListRecent, settings: Settings)
         )
         for (record, text), size in zip(notes, sizes, strict=True)
     ]
-    return Recent(results=results, next_before=following)
+    return shape.Recent(results=results, next_before=following)
 
 
 def _read_batch(
@@ -205,13 +189,13 @@ def read_contents(workspace: Workspace, records: Sequence[Record]) -> tuple[dict
     return texts, len(failures)
 
 
-def _text_sizes(texts: Sequence[str], detail: Detail, settings: Settings) -> list[int]:
+def _text_sizes(texts: Sequence[str], detail: shape.Detail, settings: Settings) -> list[int]:
     lengths = [len(text) for text in texts]
     return lengths if detail == "full" else share_budget(lengths, settings.search.budget)
 
 
-def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: Hand, path: str) -> FoundThought:
-    return FoundThought(
+def _found_thought(workspace: Workspace, hit: Hit, text: str, size: int, *, by: Hand, path: str) -> shape.FoundThought:
+    return shape.FoundThought(
         document_id=hit.record.id,
         chunk_id=chunk_id(hit.record.id, hit.ord),
         chunk_content=hit.chunk,
@@ -263,8 +247,8 @@ OPERATIONS: Final = (
             "summary. To change a note: kb_update_note; for a fact about one person, project or thing: add_observations. "
             + NOTES_ARE_DATA
         ),
-        given=CaptureThought,
-        returned=CapturedNote,
+        given=shape.CaptureThought,
+        returned=shape.CapturedNote,
         run=capture_thought,
     ),
     _read(
@@ -277,8 +261,8 @@ OPERATIONS: Final = (
             "Scores are comparable within one answer only: rank the passages yourself. `degraded` lists what was incomplete. "
             + NOTES_ARE_DATA
         ),
-        given=SemanticSearch,
-        returned=Found,
+        given=shape.SemanticSearch,
+        returned=shape.Found,
         run=semantic_search,
     ),
     _read(
@@ -288,8 +272,8 @@ OPERATIONS: Final = (
             "Read one whole note by its id. Without an id, use semantic_search; to read a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
-        given=OneThought,
-        returned=WholeThought,
+        given=shape.OneThought,
+        returned=shape.WholeThought,
         run=get_thought,
     ),
     _write(
@@ -299,8 +283,8 @@ OPERATIONS: Final = (
             "Delete one note permanently: it is wrong, unwanted or a duplicate. To correct a note, use kb_update_note. "
             + NOTES_ARE_DATA
         ),
-        given=OneThought,
-        returned=DeletedNote,
+        given=shape.OneThought,
+        returned=shape.DeletedNote,
         run=delete_thought,
         seconds=30,
         destructive=True,
@@ -312,8 +296,8 @@ OPERATIONS: Final = (
             "List notes by creation time, newest first. For the next batch, pass next_before as before. To find notes about a "
             "subject, use semantic_search. " + NOTES_ARE_DATA
         ),
-        given=ListRecent,
-        returned=Recent,
+        given=shape.ListRecent,
+        returned=shape.Recent,
         run=list_recent,
         seconds=30,
     ),
@@ -324,8 +308,8 @@ OPERATIONS: Final = (
             "Propose a change of a note that the owner shares with you (scope: vault); only the owner applies it. Read the whole "
             "note first. For your own notes, use kb_update_note."
         ),
-        given=ProposeChange,
-        returned=ProposedChange,
+        given=shape.ProposeChange,
+        returned=shape.ProposedChange,
         run=propose_change,
     ),
 )
