@@ -87,7 +87,7 @@ def build_app(
         push_webhook=agent_access.push_webhook,
         settings=server_settings,
         limits=settings.limits,
-        bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.body_limit()),
+        bodies=(upload_form.body_limit(settings.kb.max_file), git_webhook.BODY_LIMIT),
         access=_make_cloudflare_access(agent_access, settings, clock),
         hosts=allowed,
         origins=welcome,

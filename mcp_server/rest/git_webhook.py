@@ -22,7 +22,7 @@ from mcp_server.operations.caller import TOO_FAST, try_again_error
 from syncd.remote.push_webhook import PushWebhook, is_well_formed
 
 PATH: Final = "/hooks/git"
-LARGEST: Final = 1_048_576  # bytes of a delivery; forges limit their lists of commits to far less
+BODY_LIMIT: Final = BodyLimit(PATH, 1_048_576)  # bytes of a delivery; forges limit their lists of commits to far less
 SIGNATURES: Final = ("x-hub-signature-256", "x-gitea-signature", "x-forgejo-signature")
 ONCE: Final = frozenset(name.encode() for name in SIGNATURES)
 EVENTS: Final = ("x-github-event", "x-gitea-event", "x-forgejo-event")
@@ -30,11 +30,6 @@ DELIVERIES: Final = ("x-github-delivery", "x-gitea-delivery", "x-forgejo-deliver
 UNSIGNED: Final = (
     "a signature is needed: set the secret of `memex hook secret` in the forge's webhook, with JSON as its content"
 )
-
-
-def body_limit() -> BodyLimit:
-    """Return the size limit of a delivery."""
-    return BodyLimit(PATH, LARGEST)
 
 
 def check_headers(push_webhook: PushWebhook, headers: Mapping[bytes, bytes]) -> Refusal | None:

@@ -14,7 +14,7 @@ import httpx2
 import pytest
 
 from index.errors import InvalidArgument
-from mcp_server.rest.git_webhook import LARGEST
+from mcp_server.rest.git_webhook import BODY_LIMIT
 from mcp_server.server import build_app
 from syncd.remote.push_webhook import PushWebhook, drop_secret, make_secret
 from syncd.settings.access import LimitsSettings
@@ -231,7 +231,7 @@ def test_a_secret_that_others_can_read_is_none_and_that_is_told(rim, secret, tol
 
 
 def test_a_body_has_its_limits_of_size_and_kind(rim, secret, told):
-    fits, large = b"x" * LARGEST, b"x" * (LARGEST + 1)
+    fits, large = b"x" * BODY_LIMIT.largest, b"x" * (BODY_LIMIT.largest + 1)
     assert post(rim, headers(secret, fits, delivery="l-1"), fits).status_code == 202
     answer = post(rim, headers(secret, large), large)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "RESOURCE_EXHAUSTED")
