@@ -98,8 +98,6 @@ for command in (
     *(serve.mcp, keys_and_config.config, completion.completion, git.hook, git.sync, help_command),
 ):
     memex.add_command(command)
-for command in (jobs.queue, jobs.show, jobs.retry, jobs.cancel, jobs.wait):
-    jobs.job.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:

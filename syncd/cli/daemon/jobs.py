@@ -11,7 +11,7 @@ import click
 from index.errors import Unavailable, from_dict
 from index.timings import now_ms
 from syncd.cli.framework.arguments import LISTED, cut_rows, wait_for_jobs
-from syncd.cli.framework.commands import Command, Group, ask, has_color, open_session, print_answer, show_elapsed
+from syncd.cli.framework.commands import Group, ask, has_color, open_session, print_answer, show_elapsed
 from syncd.cli.framework.completion import jobs, queued_jobs, workspaces
 from syncd.cli.terminal import result_text
 from syncd.jobs.job_names import shell_word
@@ -57,7 +57,7 @@ def job_run(name: str, wait: bool) -> None:
     print_answer(done, lambda: sentence)
 
 
-@click.command("queue", cls=Command)
+@job.command("queue")
 @click.option("--status", type=click.Choice(STATUSES), help="Only jobs with this status.")
 @click.option("--workspace", shell_complete=workspaces, help="Only jobs of this workspace.")
 @click.option(
@@ -70,7 +70,7 @@ def queue(status: str | None, workspace: str | None, limit: int) -> None:
     print_answer(listing, lambda: queue_table(listing, now_ms(), color=has_color()))
 
 
-@click.command("show", cls=Command)
+@job.command("show")
 @click.argument("id", shell_complete=queued_jobs)
 def show(id: str) -> None:
     """Show one queued job: its note or file, its progress, and why it failed."""
@@ -78,7 +78,7 @@ def show(id: str) -> None:
     print_answer(job, lambda: format_job(job, None))
 
 
-@click.command("retry", cls=Command)
+@job.command("retry")
 @click.argument("id", shell_complete=queued_jobs)
 @click.option("--wait", is_flag=True, help="Wait until the job ends.")
 def retry(id: str, wait: bool) -> None:
@@ -90,7 +90,7 @@ def retry(id: str, wait: bool) -> None:
     print_answer(ended, lambda: _format_outcome(ended))
 
 
-@click.command("cancel", cls=Command)
+@job.command("cancel")
 @click.argument("id", shell_complete=queued_jobs)
 def cancel(id: str) -> None:
     """Cancel a waiting job: it counts as failed. `memex job retry` queues it again."""
@@ -98,7 +98,7 @@ def cancel(id: str) -> None:
     print_answer(done, lambda: f"{result_text.line(done['title'], 60)} was cancelled")
 
 
-@click.command("wait", cls=Command)
+@job.command("wait")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=queued_jobs)
 def wait(ids: tuple[str, ...]) -> None:
     """Wait until these jobs end. The exit code is that of the first failed job. Without a daemon, the command runs them itself."""
