@@ -6,7 +6,7 @@ words. A resource is the note's text; its properties, including the person's, st
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 from urllib.parse import quote, unquote
 
 from mcp.server.lowlevel.helper_types import ReadResourceContents
@@ -38,20 +38,13 @@ TEMPLATE: Final = ResourceTemplate(
 )
 
 
-class ResourceNote(NamedTuple):
-    """Hold a note that a URI names, with its workspace."""
-
-    workspace: Workspace
-    record: Record
-
-
 def note_uri(workspace: str, address: str) -> str:
     """Return the URI of a note, spelled so that no client rewrites it."""
     return f"{SCHEME}{quote(workspace, safe='')}/{quote(address)}"
 
 
-def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> ResourceNote:
-    """Return the note with the URI `named`. Raises NotFound."""
+def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> tuple[Workspace, Record]:
+    """Return the workspace and the note with the URI `named`. Raises NotFound."""
     scheme, rest = named[: len(SCHEME)], named[len(SCHEME) :]
     if scheme == SCHEME and len(named) <= LONGEST_URI:
         folder, _, address = rest.partition("/")
@@ -59,7 +52,7 @@ def find_note(agent_access: AgentAccess, caller: Caller, named: str) -> Resource
         if sees_workspace(agent_access, caller, name):
             workspace = open_workspace(agent_access, caller, name)
             try:
-                return ResourceNote(workspace, workspace.document_at(unquote(address)))
+                return workspace, workspace.document_at(unquote(address))
             except NotFound:
                 pass
     raise _not_found()
@@ -73,7 +66,7 @@ def find_watched(agent_access: AgentAccess, caller: Caller, named: Iterable[str]
     paths = {}
     for address in named:
         if not address.startswith(CONTEXT_SCHEME):
-            paths[address] = find_note(agent_access, caller, address).record.path
+            paths[address] = find_note(agent_access, caller, address)[1].path
         elif (workspace := _workspace_of_context(agent_access, caller, address)).namespace is None:
             paths[address] = workspace.root
         else:
