@@ -4,16 +4,28 @@ Times are ISO 8601 texts in UTC."""
 
 from __future__ import annotations
 
+from typing import Generic, TypeAlias, TypeVar
+
 from pydantic import ConfigDict, Field
 
 from mcp_server.operations.wire_format import AnswerModel, NoteLocation, NoteText
 from syncd.history.write_lineage import Hand
+
+T = TypeVar("T")
 
 
 class WrittenNodes(NoteText):
     """Add warnings to the answer of a tool that writes text of entities."""
 
     warnings: list[str] = Field([], description="Problems to report to the person")
+
+
+class Page(NoteText, Generic[T]):
+    """List what `limit` allows; `truncated` says that more exists, for which `next_cursor` is passed as cursor."""
+
+    results: list[T]
+    truncated: bool
+    next_cursor: str | None
 
 
 class CreatedNode(AnswerModel):
@@ -92,20 +104,8 @@ class TaggedNode(ChangedNode):
     tags: list[str]
 
 
-class TaggedNodes(NoteText):
-    """List the entities of a type, by name."""
-
-    results: list[TaggedNode]
-    truncated: bool
-    next_cursor: str | None
-
-
-class ChangedNodes(NoteText):
-    """List entities; `truncated` says that more exist than `limit` allows."""
-
-    results: list[ChangedNode]
-    truncated: bool
-    next_cursor: str | None
+TaggedNodes: TypeAlias = Page[TaggedNode]  # the entities of a type, by name
+ChangedNodes: TypeAlias = Page[ChangedNode]
 
 
 class SummarySet(WrittenNodes):
@@ -243,12 +243,7 @@ class RelationGap(AnswerModel):
     reference_count: int
 
 
-class RelationGaps(NoteText):
-    """List missing relations, the most frequently named entity first."""
-
-    results: list[RelationGap]
-    truncated: bool
-    next_cursor: str | None
+RelationGaps: TypeAlias = Page[RelationGap]  # the most frequently named entity first
 
 
 class SimilarPair(AnswerModel):
@@ -355,12 +350,7 @@ class PendingNode(AnswerModel):
     summary_updated_at: str | None
 
 
-class PendingNodes(NoteText):
-    """List the entities that need a new summary."""
-
-    results: list[PendingNode]
-    truncated: bool
-    next_cursor: str | None
+PendingNodes: TypeAlias = Page[PendingNode]
 
 
 class Stats(NoteText):
