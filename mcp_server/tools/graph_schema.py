@@ -4,12 +4,14 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final, Literal, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from mcp_server.operations.wire_format import RequestModel, refuse_hidden
 from mcp_server.tools.thoughts_schema import LONGEST_QUERY, Whole, parse_json_text, refuse_boolean
+
+T = TypeVar("T")
 
 ITEMS: Final = 100  # entities, relations or additions in one call
 FACTS: Final = 200  # facts of one entity in one call
@@ -37,7 +39,8 @@ Version = Annotated[
 
 Cursor = Annotated[str | None, Field(max_length=100, description="The last answer's next_cursor")]
 
-Names = Annotated[tuple[Name, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(parse_json_text)]
+Items = Annotated[tuple[T, ...], Field(min_length=1, max_length=ITEMS), BeforeValidator(parse_json_text)]
+Names = Items[Name]
 Tags = Annotated[tuple[Tag, ...], Field(max_length=50), BeforeValidator(parse_json_text)]
 
 
@@ -54,11 +57,7 @@ class NewEntity(RequestModel):
 class CreateEntities(RequestModel):
     """Validate the input of `create_entities`."""
 
-    entities: Annotated[
-        tuple[NewEntity, ...],
-        Field(min_length=1, max_length=ITEMS, description="Entities to create"),
-        BeforeValidator(parse_json_text),
-    ]
+    entities: Items[NewEntity] = Field(description="Entities to create")
 
 
 class DeleteEntities(RequestModel):
@@ -115,11 +114,7 @@ class Addition(RequestModel):
 class AddObservations(RequestModel):
     """Validate the input of `add_observations`."""
 
-    observations: Annotated[
-        tuple[Addition, ...],
-        Field(min_length=1, max_length=ITEMS, description="Facts to add, by entity"),
-        BeforeValidator(parse_json_text),
-    ]
+    observations: Items[Addition] = Field(description="Facts to add, by entity")
 
 
 class ReplaceObservation(RequestModel):
@@ -141,11 +136,7 @@ class Deletion(RequestModel):
 class DeleteObservations(RequestModel):
     """Validate the input of `delete_observations`."""
 
-    deletions: Annotated[
-        tuple[Deletion, ...],
-        Field(min_length=1, max_length=ITEMS, description="Facts to delete, by entity"),
-        BeforeValidator(parse_json_text),
-    ]
+    deletions: Items[Deletion] = Field(description="Facts to delete, by entity")
 
 
 class QueryObservations(RequestModel):
@@ -174,21 +165,13 @@ class NewRelation(GivenRelation):
 class CreateRelations(RequestModel):
     """Validate the input of `create_relations`."""
 
-    relations: Annotated[
-        tuple[NewRelation, ...],
-        Field(min_length=1, max_length=ITEMS, description="Relations to create"),
-        BeforeValidator(parse_json_text),
-    ]
+    relations: Items[NewRelation] = Field(description="Relations to create")
 
 
 class DeleteRelations(RequestModel):
     """Validate the input of `delete_relations`."""
 
-    relations: Annotated[
-        tuple[GivenRelation, ...],
-        Field(min_length=1, max_length=ITEMS, description="Relations to delete"),
-        BeforeValidator(parse_json_text),
-    ]
+    relations: Items[GivenRelation] = Field(description="Relations to delete")
 
 
 class UpdateRelationType(RequestModel):
