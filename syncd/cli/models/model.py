@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,7 +30,6 @@ from syncd.state.folder import expand_home
 from syncd.state.process_lock import holder_pid
 
 if TYPE_CHECKING:
-    from index.encoders.model_presets import ModelOptions
     from index.encoders.settings import EncoderSettings
 
 # ruff: noqa: PLC0415 - encoders and measurements take longer to import than most commands to run
@@ -41,31 +39,21 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def _model_options(command: F) -> F:
-    """Add the options that describe a model, and pass them on as one value."""
-
-    @functools.wraps(command)
-    def with_options(*arguments: Any, **values: Any) -> Any:
-        from index.encoders.model_presets import ModelOptions
-
-        about = {field.name: values.pop(field.name) for field in fields(ModelOptions)}
-        return command(*arguments, options=ModelOptions(**about), **values)
-
+    """Add the options that describe a model, which are the fields of ModelOptions."""
     options = (
-        click.option(
-            "--base-url", default="", metavar="URL", help="A server with OpenAI's embeddings API that has NAME."
-        ),
-        click.option("--api-key-env", metavar="VARIABLE", help="The environment variable with the server's key."),
-        click.option("--query-prompt", metavar="TEXT", help="The text before each query. Default: the model's own."),
+        click.option("--download", is_flag=True, help="Fetch the model from its hub if it is not on this machine."),
         click.option(
             "--document-prompt", metavar="TEXT", help="The text before each passage. Default: the model's own."
         ),
-        click.option("--download", is_flag=True, help="Fetch the model from its hub if it is not on this machine."),
+        click.option("--query-prompt", metavar="TEXT", help="The text before each query. Default: the model's own."),
+        click.option("--api-key-env", metavar="VARIABLE", help="The environment variable with the server's key."),
+        click.option(
+            "--base-url", default="", metavar="URL", help="A server with OpenAI's embeddings API that has NAME."
+        ),
     )
-    decorated: Any = with_options
-    for option in reversed(options):
-        decorated = option(decorated)
-    result: F = decorated
-    return result
+    for option in options:  # the first one is the last in the help
+        command = option(command)
+    return command
 
 
 @click.group(cls=Group, invoke_without_command=True)
@@ -85,7 +73,7 @@ def model(ctx: click.Context) -> None:
 @model.command("try")
 @click.argument("name", shell_complete=models)
 @_model_options
-def model_try(name: str, options: ModelOptions) -> None:
+def model_try(name: str, **options: Any) -> None:
     """Measure the model NAME beside the present one on your own notes; nothing is changed.
 
     Questions with known answers are made from titles, headings, aliases and link texts of up to 3,000 notes; each model
@@ -101,7 +89,7 @@ def model_try(name: str, options: ModelOptions) -> None:
     try:
         result = measure(chosen, load(flags() | {SETTING: json.dumps([changed])}, os.environ))
     except Unavailable as error:
-        if changed["kind"] != "local" or options.download or expand_home(changed["model"]).is_dir():
+        if changed["kind"] != "local" or options["download"] or expand_home(changed["model"]).is_dir():
             raise
         raise Unavailable(f"{error.message}; to fetch it from its hub: --download", retryable=False) from error
     from syncd.measurement.last_measurements import keep_measurement
@@ -118,7 +106,7 @@ def model_try(name: str, options: ModelOptions) -> None:
 @click.argument("name", shell_complete=models)
 @click.option("--force", is_flag=True, help="Switch without a measurement, or in spite of a measured loss.")
 @_model_options
-def model_use(name: str, force: bool, options: ModelOptions) -> None:
+def model_use(name: str, force: bool, **options: Any) -> None:
     """Choose the model NAME: write it into the settings file, before the other encoders.
 
     The next start of the daemon, or `memex index`, builds a new index beside the old one, which answers meanwhile. Without
@@ -185,10 +173,10 @@ def _write_choice(chosen: Settings, encoder: EncoderSettings) -> str:
     return str(file)
 
 
-def _choose(name: str, options: ModelOptions) -> EncoderSettings:
-    from index.encoders.model_presets import choose_encoder
+def _choose(name: str, options: Mapping[str, Any]) -> EncoderSettings:
+    from index.encoders.model_presets import ModelOptions, choose_encoder
 
-    return choose_encoder(name, options)
+    return choose_encoder(name, ModelOptions(**options))
 
 
 def _present_encoder(chosen: Settings) -> EncoderSettings:
