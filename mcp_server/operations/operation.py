@@ -20,6 +20,7 @@ from index.errors import MemexError, PermissionDenied, Unavailable
 from index.foreground import foreground
 from mcp_server.http.metrics_page import Metrics
 from mcp_server.http.request_log import client_address, log_call, request_id
+from mcp_server.operations.answer_notes import find_read_notes, link_notes
 from mcp_server.operations.argument_names import rename_arguments
 from mcp_server.operations.caller import (
     CALLER,
@@ -31,8 +32,6 @@ from mcp_server.operations.caller import (
 )
 from mcp_server.operations.fair_queue import FairQueue, QueueFull
 from mcp_server.operations.health_cache import HealthCache
-from mcp_server.operations.note_links import link_notes
-from mcp_server.operations.read_notes import find_read_notes
 from mcp_server.operations.wire_format import NoteText, RequestModel, invalid_argument
 from syncd.history.audit_log import Author, acting_as
 from syncd.links.obsidian_url import obsidian_url

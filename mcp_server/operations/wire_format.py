@@ -118,7 +118,7 @@ class NoteOrigin(AnswerModel):
 
 
 class NoteLink(AnswerModel):
-    """Describes a note that Obsidian can open; `note_links` decides which answers get the URL."""
+    """Describes a note that Obsidian can open; `link_notes` decides which answers get the URL."""
 
     is_whole: ClassVar[bool] = False  # True for a note that is read or written alone, not as a hit
 

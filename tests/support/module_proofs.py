@@ -79,7 +79,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
         "syncd/cli/page/process.py",
         "syncd/page/server.py",
     ),
-    "tests/integration/test_audited_reads.py": ("mcp_server/operations/read_notes.py",),
     "tests/integration/test_consolidation_daemon.py": ("syncd/daemon/vault_services.py",),
     "tests/integration/test_daemon.py": (
         "syncd/app.py",

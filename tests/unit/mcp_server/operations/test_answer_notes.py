@@ -1,10 +1,10 @@
-"""mcp_server/operations/note_links.py: which notes of an answer get a URL."""
+"""mcp_server/operations/answer_notes.py: which notes of an answer get a URL."""
 
 from __future__ import annotations
 
 import pytest
 
-from mcp_server.operations.note_links import link_notes
+from mcp_server.operations.answer_notes import link_notes
 from mcp_server.operations.wire_format import AnswerModel, NoteLink, NoteLocation, encode_payload
 
 
