@@ -127,8 +127,10 @@ class Guard:
             return  # a web socket: uvicorn closes a connection that is not accepted
         request = _Request(scope, receive, *_read_headers(scope))
         try:
-            refusal = await self._first_refusal(request)
-            if refusal is None:
+            for check in self._checks:
+                if (refusal := await check(request)) is not None:
+                    break
+            else:
                 caller = None if request.key is None else _make_caller(request)
                 answer = with_headers(send, keyed=caller is not None)
                 refusal = await self._forward(scope, request.receive, answer, caller)
@@ -184,16 +186,6 @@ class Guard:
             self._drains[sender] -= 1
             if not self._drains[sender]:
                 del self._drains[sender]
-
-    async def _first_refusal(self, request: _Request) -> Refusal | None:
-        """Return the refusal of the first check that fails, or None."""
-        for check in self._checks:
-            if (refusal := await check(request)) is not None:
-                return refusal
-        return None
-
-    async def _check_origin(self, request: _Request) -> Refusal | None:
-        return self._refuse_origin(request.scope, request.headers)
 
     async def _check_credential(self, request: _Request) -> Refusal | None:
         try:
@@ -286,8 +278,9 @@ class Guard:
             self._hung_up.pop(task, None)
         return None
 
-    def _refuse_origin(self, scope: Scope, headers: dict[bytes, bytes]) -> Refusal | None:
+    async def _check_origin(self, request: _Request) -> Refusal | None:
         """Refuse requests that a web page tricked a browser into, before any other check."""
+        scope, headers = request.scope, request.headers
         if headers.get(b"host", b"").lower() not in self._hosts:
             message = (
                 "the daemon does not answer to this Host; use its own address, or list the name in server.allowed_hosts"
