@@ -34,19 +34,8 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 # ruff: noqa: PLC0415 - importing the index and the encoders takes longer than running most checks
-SECRETS = (
-    KEY_FILE,
-    "audit.head",
-    "audit.done",
-    "ledger.db",
-    "ledger.db-wal",
-    "ledger.db-shm",
-    control_socket.DAEMON,
-    control_socket.NAME,
-    control_socket.TOKEN,
-    "lock",
-)
 OF_A_DAEMON = (control_socket.DAEMON, control_socket.NAME, control_socket.TOKEN)  # exist while a daemon runs
+SECRETS = (KEY_FILE, "audit.head", "audit.done", "ledger.db", "ledger.db-wal", "ledger.db-shm", *OF_A_DAEMON, "lock")
 SEE_DOCTOR = "; see memex doctor"  # the end of a sentence in the daemon's status
 ANSWER_S = 10.0  # timeout of a request to the daemon
 STRAY_S = 3600.0  # least age of a leftover staged file; a younger one without a job may get its job in a moment

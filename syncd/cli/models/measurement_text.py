@@ -21,10 +21,9 @@ def format_measurement(result: Mapping[str, Any], present: str, changed: str, *,
     """Format a measurement; `present` and `changed` name the two setups."""
     names = {"present": present, "changed": changed}
     lines = [_format_scope(result), ""]
-    head = ("", *FIGURES, "")
     for part, title in (("search", "searches"), ("meaning", "by meaning alone")):
         rows = [(f"  {names.get(name, name)}", *_cells(figures, name)) for name, figures in result[part].items()]
-        lines += [result_text.table(rows, (title, *head[1:-1]), color=color), ""]
+        lines += [result_text.table(rows, (title, *FIGURES), color=color), ""]
     lines += [result_text.table(list(_cost_rows(result["cost"], names)), COSTS, color=color), ""]
     for name, cost in result["cost"].items():
         if cost["degraded"]:
