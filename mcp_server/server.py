@@ -41,7 +41,7 @@ from mcp_server.protocol.sse_connections import SseConnections
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.rest import git_webhook, upload_form
 from mcp_server.rest import routes as rest
-from mcp_server.tools.families import FAMILIES, OPERATIONS, core_operations
+from mcp_server.tools.families import CORE_OPERATIONS, FAMILIES, OPERATIONS
 from syncd.settings.server_addresses import bracket_ipv6, local_url
 from syncd.settings.settings import ServerSettings, Settings
 
@@ -102,7 +102,7 @@ def _make_mcp_servers(runner: OperationRunner, updates: Updates, version: str) -
     """Make the MCP server of each path: one for all families, one for `core`, and one for each family."""
     listed: dict[str, tuple[Kind, Sequence[Operation]]] = {
         "/mcp": ("all", OPERATIONS),
-        "/mcp/core": ("core", core_operations()),
+        "/mcp/core": ("core", CORE_OPERATIONS),
     }
     listed |= {f"/mcp/{name}": ("family", family) for name, family in FAMILIES.items()}
     return {

@@ -8,6 +8,7 @@ import json
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, cached_property
+from operator import not_
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, computed_field, field_validator
@@ -68,10 +69,6 @@ class RequestModel(BaseModel):
         return unicodedata.normalize("NFC", value) if isinstance(value, str) else value
 
 
-def _is_empty(value: object) -> bool:
-    return not value
-
-
 class AnswerModel(BaseModel):
     """Describes a part of an answer."""
 
@@ -99,21 +96,21 @@ class NoteText(AnswerModel):
 class Replaceable(AnswerModel):
     """Names the newer document that replaces this one; the fields are left out if there is none."""
 
-    stale: bool = Field(False, description="true: a newer note replaces it", exclude_if=_is_empty)
-    superseded_by: str | None = Field(None, description="Id of the newer note", exclude_if=_is_empty)
+    stale: bool = Field(False, description="true: a newer note replaces it", exclude_if=not_)
+    superseded_by: str | None = Field(None, description="Id of the newer note", exclude_if=not_)
 
 
 class HitQuality(AnswerModel):
     """Says whether a hit may be chance; the field is left out if the hit is a good one."""
 
-    weak: bool = Field(False, description="true: probably not about the query", exclude_if=_is_empty)
+    weak: bool = Field(False, description="true: probably not about the query", exclude_if=not_)
 
 
 class NoteOrigin(AnswerModel):
     """Says where a note is from; the field is left out for a note of the workspace. Memex computes it: no note can state it."""
 
     scope: Literal["vault"] | None = Field(
-        None, description="vault: your owner's own note, shared read-only; path is in the vault", exclude_if=_is_empty
+        None, description="vault: your owner's own note, shared read-only; path is in the vault", exclude_if=not_
     )
 
 
@@ -122,7 +119,7 @@ class NoteLink(AnswerModel):
 
     is_whole: ClassVar[bool] = False  # True for a note that is read or written alone, not as a hit
 
-    url: str | None = Field(default=None, description="Opens the note in its owner's Obsidian", exclude_if=_is_empty)
+    url: str | None = Field(default=None, description="Opens the note in its owner's Obsidian", exclude_if=not_)
 
     def place(self) -> str:
         """Return the note's path below its workspace's folder, or "" if its file has just disappeared."""

@@ -45,7 +45,7 @@ from mcp_server.protocol.completion import complete
 from mcp_server.protocol.instructions import server_instructions
 from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
-from mcp_server.tools.families import CORE, OPERATIONS, core_operations
+from mcp_server.tools.families import CORE, CORE_OPERATIONS, OPERATIONS
 from syncd.history.audit_log import acting_as
 from syncd.notes.secret_patterns import redact_values
 
@@ -106,7 +106,7 @@ class VaultMCP(MCPServer[Any]):
         self._core_tools = {
             names: [
                 (operation, describe_tool(operation, names, known, hidden=CORE[operation.name]))
-                for operation in core_operations()
+                for operation in CORE_OPERATIONS
             ]
             for names in ("safe", "dotted")
         }

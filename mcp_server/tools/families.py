@@ -31,9 +31,5 @@ CORE: Final[Mapping[str, tuple[str, ...]]] = {
     "add_observations": (),
     "create_relations": (),
 }
-
-
-def core_operations() -> list[Operation]:
-    """Return the operations of `core`."""
-    known = {operation.name: operation for operation in OPERATIONS}
-    return [known[name] for name in CORE]
+_KNOWN: Final = {operation.name: operation for operation in OPERATIONS}
+CORE_OPERATIONS: Final = [_KNOWN[name] for name in CORE]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from index.model import COLLECTIONS
 from mcp_server.protocol.instructions import server_instructions
 from mcp_server.protocol.mcp_protocol import describe_tool
-from mcp_server.tools.families import CORE, core_operations
+from mcp_server.tools.families import CORE, CORE_OPERATIONS
 
 TASKS: Final = Path(__file__).parents[1] / "quality/tool_choice_tasks.json"
 WANTED: Final = 36  # of 40
@@ -27,7 +27,7 @@ def tasks() -> list[dict[str, str]]:
 def questions() -> str:
     """What the reader gets."""
     tools: list[dict[str, Any]] = []
-    for operation in core_operations():
+    for operation in CORE_OPERATIONS:
         tool = describe_tool(operation, "safe", COLLECTIONS, CORE[operation.name])
         tools.append({"name": tool.name, "description": tool.description, "inputSchema": tool.input_schema})
     numbered = [f"{number}. {row['task']}" for number, row in enumerate(tasks(), 1)]
