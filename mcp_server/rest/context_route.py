@@ -56,14 +56,7 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
     lines = [
         ContextLine(**asdict(line) | {"id": line.id or None, "at_iso": iso_or_none(line.at)}) for line in context.lines
     ]
-    return Context(
-        workspace=context.workspace,
-        project=context.project,
-        text=context.text,
-        tokens=context.tokens,
-        max_tokens=context.most,
-        lines=lines,
-    )
+    return Context(**asdict(context) | {"text": context.text, "max_tokens": context.most, "lines": lines})
 
 
 OPERATION: Final = Operation(

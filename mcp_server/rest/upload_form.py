@@ -174,7 +174,6 @@ class _Form:
     def _callbacks(self) -> Mapping[str, Callable[..., None]]:
         return {
             "on_part_begin": self._part_begin,
-            "on_header_begin": self._header_begin,
             "on_header_field": lambda data, start, end: self._add(self._header[0], data[start:end]),
             "on_header_value": lambda data, start, end: self._add(self._header[1], data[start:end]),
             "on_header_end": self._header_end,
@@ -189,12 +188,10 @@ class _Form:
         if self._parts > PARTS:
             raise InvalidArgument(f"the form has more than {PARTS} parts")
 
-    def _header_begin(self) -> None:
-        self._header = bytearray(), bytearray()
-
     def _header_end(self) -> None:
         name, value = self._header
         self._headers[bytes(name).lower()] = value
+        self._header = bytearray(), bytearray()
 
     def _headers_finished(self) -> None:
         _, options = parse_options_header(bytes(self._headers.get(b"content-disposition", b"")))
