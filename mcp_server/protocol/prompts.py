@@ -15,7 +15,7 @@ from mcp.types import GetPromptResult, Prompt, PromptArgument, PromptMessage, Te
 from pydantic import Field, ValidationError, field_validator
 
 from index.errors import InvalidArgument, NotFound
-from index.model import COLLECTION_TAG, Record
+from index.model import COLLECTION_TAG, Answer, Record
 from index.query import make_query, tag_key, tag_keys, tag_of
 from index.text.hidden_characters import escape_hidden
 from mcp_server.answers.text_budget import share_budget
@@ -106,16 +106,7 @@ def context(workspace: Workspace, arguments: Context, _: Settings, __: frozenset
 
 def recall(workspace: Workspace, arguments: Recall, settings: Settings, tools: frozenset[str]) -> str:
     """Return the prompt that answers a question, with the passages that a first search finds."""
-    answer = workspace.search(
-        make_query(
-            arguments.question,
-            limit=PASSAGES,
-            mode=settings.search.mode,
-            workspace=workspace.name,
-            tags=arguments.tag_list or None,
-            collections=workspace.collections,
-        )
-    )
+    answer = _search(workspace, arguments.question, arguments.tag_list, PASSAGES, settings)
     sizes = share_budget([len(hit.chunk) for hit in answer.hits], settings.search.budget)
     workspace.log_reads([hit.record.id for hit in answer.hits])
     passages = [
@@ -170,15 +161,8 @@ The existing tags, the most frequent first. {DATA}
 def consolidate(workspace: Workspace, arguments: Consolidate, settings: Settings, tools: frozenset[str]) -> str:
     """Return the prompt that tidies notes without losing anything."""
     if arguments.topic:
-        query = make_query(
-            arguments.topic,
-            limit=TIDIED,
-            mode=settings.search.mode,
-            workspace=workspace.name,
-            tags=arguments.tag_list or None,
-            collections=workspace.collections,
-        )
-        records: Sequence[Record] = [hit.record for hit in workspace.search(query).hits if not hit.weak]
+        answer = _search(workspace, arguments.topic, arguments.tag_list, TIDIED, settings)
+        records: Sequence[Record] = [hit.record for hit in answer.hits if not hit.weak]
     else:
         wanted = {tag_key(tag_of(tag)) for tag in arguments.tag_list}
         latest = workspace.recent(LOOKED_AT if wanted else TIDIED)
@@ -201,6 +185,11 @@ End with what you changed, and what you left to me."""
 {_fence_json([_note_facts(record) | {"summary": record.summary} for record in records])}
 
 {_number_steps(ways, tools)}"""
+
+
+def _search(workspace: Workspace, text: str, tags: Sequence[str], limit: int, settings: Settings) -> Answer:
+    mode, known = settings.search.mode, workspace.collections
+    return workspace.search(make_query(text, limit=limit, mode=mode, tags=tags or None, collections=known))
 
 
 def _number_steps(ways: str, tools: frozenset[str]) -> str:

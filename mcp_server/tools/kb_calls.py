@@ -47,7 +47,6 @@ def search(workspace: Workspace, arguments: shape.Search, settings: Settings) ->
             arguments.query,
             limit=arguments.top_n,
             mode=arguments.mode or settings.search.mode,
-            workspace=workspace.name,
             type=arguments.doc_type,
             collection=arguments.collection,
             tags=every,

@@ -56,7 +56,6 @@ def semantic_search(workspace: Workspace, arguments: shape.SemanticSearch, setti
             arguments.query,
             limit=arguments.top_k,
             mode=arguments.mode or settings.search.mode,
-            workspace=workspace.name,
             namespace=arguments.namespace,
             collection=arguments.collection,
             tags=arguments.tags,
