@@ -5,9 +5,10 @@ Times are epoch milliseconds."""
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
-from pydantic import BeforeValidator, Field, JsonValue, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, JsonValue
 
 from index.model import Mode
 from mcp_server.operations.wire_format import (
@@ -71,15 +72,12 @@ class CaptureThought(RequestModel):
     source: str | None = Field(
         None, max_length=500, description="Where the note comes from, e.g. claude-code, voice-memo"
     )
-    metadata: Annotated[dict[str, JsonValue] | None, BeforeValidator(parse_json_text)] = Field(
-        None, description='Properties, e.g. {"project": "alpha"}; `title` and `tags` set the note\'s own'
-    )
+    metadata: Annotated[
+        dict[str, JsonValue] | None,
+        AfterValidator(partial(check_metadata_size, way_out="; put long text into content")),
+        BeforeValidator(parse_json_text),
+    ] = Field(None, description='Properties, e.g. {"project": "alpha"}; `title` and `tags` set the note\'s own')
     namespace: str = Field("default", min_length=1, max_length=200, description="Subfolder of the workspace")
-
-    @field_validator("metadata")
-    @classmethod
-    def _check_metadata(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return check_metadata_size(value, way_out="; put long text into content")
 
 
 class SemanticSearch(RequestModel):
@@ -108,15 +106,10 @@ class ProposeChange(RequestModel):
     path: str = Field(min_length=1, max_length=1_000, description="path of the shared note (scope: vault)")
     text: str | None = Field(None, description="The whole new text")
     patch: str | None = Field(None, min_length=1, description="Instead of text: a unified diff of the note's content")
-    properties: Annotated[dict[str, JsonValue] | None, BeforeValidator(parse_json_text)] = Field(
-        None, description="Properties to set; null removes one"
-    )
+    properties: Annotated[
+        dict[str, JsonValue] | None, AfterValidator(check_metadata_size), BeforeValidator(parse_json_text)
+    ] = Field(None, description="Properties to set; null removes one")
     reason: str = Field(min_length=1, max_length=MAX_REASON, description="Why, in one sentence for the owner")
-
-    @field_validator("properties")
-    @classmethod
-    def _check_properties(cls, value: dict[str, JsonValue] | None) -> dict[str, JsonValue] | None:
-        return check_metadata_size(value)
 
 
 class OneThought(RequestModel):
