@@ -5,8 +5,11 @@ validate structured content against the output schema and lose the code."""
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
-from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Sequence
 from functools import partial
 from typing import Any, Final, Literal, TypeAlias, TypeVar
 
@@ -43,7 +46,6 @@ from mcp_server.operations.wire_format import compact_schema, encode_payload, wi
 from mcp_server.protocol import prompts, resources
 from mcp_server.protocol.completion import complete
 from mcp_server.protocol.instructions import server_instructions
-from mcp_server.protocol.progress import report_progress
 from mcp_server.protocol.subscriptions import Updates
 from mcp_server.tools.families import CORE, CORE_OPERATIONS, OPERATIONS
 from syncd.history.audit_log import acting_as
@@ -54,6 +56,7 @@ P = TypeVar("P", bound=BaseModel)
 Kind: TypeAlias = Literal["all", "core", "family"]
 
 READ_SECONDS: Final = 15.0
+BEAT_SECONDS: Final = 1.0  # between two reports of progress
 SERVER_ERROR: Final = -32000
 LISTS: Final = frozenset({"tools/list", "prompts/list", "resources/list", "resources/templates/list"})
 # What a list shows depends on the key and its headers. A note may change at any moment, and so may the latest notes:
@@ -270,3 +273,35 @@ def describe_tool(
         ),
         _meta={"dev.memex/family": operation.family},
     )
+
+
+@contextlib.asynccontextmanager
+async def report_progress(context: Context[Any, Any] | None) -> AsyncIterator[Callable[[int], None]]:
+    """Report to clients that asked for it how long the block has been running. It yields a function that takes the number of embedded passages from any thread."""
+    done = 0
+
+    def count_passages(passages: int) -> None:
+        nonlocal done
+        done = passages
+
+    async def report_each_second() -> None:
+        assert context is not None
+        began = time.monotonic()
+        while True:
+            await asyncio.sleep(BEAT_SECONDS)
+            seconds = round(time.monotonic() - began, 1)
+            message = f"running for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
+            await context.report_progress(seconds, message=message)
+
+    task = asyncio.create_task(report_each_second()) if context is not None and _wants_progress(context) else None
+    try:
+        yield count_passages
+    finally:
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _wants_progress(context: Context[Any, Any]) -> bool:
+    meta = context.request_context.meta
+    return meta is not None and meta.get("progress_token") is not None

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from mcp_server.operations.operation import ABANDONED, READERS
-from mcp_server.protocol import progress
+from mcp_server.protocol import mcp_protocol
 from tests.support.live_server import SLOW, client, run, running
 from tests.support.world import until
 
@@ -21,7 +21,7 @@ def rim(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch):
-    monkeypatch.setattr(progress, "BEAT_SECONDS", 0.1)
+    monkeypatch.setattr(mcp_protocol, "BEAT_SECONDS", 0.1)
 
 
 async def reported(mcp, rim, tool, arguments, *, beats):

@@ -37,10 +37,7 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     ),
     "tests/contract/test_memory_over_http.py": ("mcp_server/operations/wire_format.py",),
     "tests/contract/test_sse.py": ("mcp_server/protocol/sse_connections.py",),
-    "tests/contract/test_progress.py": (
-        "mcp_server/operations/operation.py",
-        "mcp_server/protocol/progress.py",
-    ),
+    "tests/contract/test_progress.py": ("mcp_server/operations/operation.py",),
     "tests/contract/test_resources.py": (
         "mcp_server/protocol/completion.py",
         "mcp_server/protocol/prompts.py",
