@@ -14,7 +14,7 @@ import pytest
 
 from index.names import fold
 from syncd.cli.main import run_command
-from syncd.cli.notes.review_card import format_capture
+from syncd.cli.notes.review_dialog import format_capture
 from syncd.promotion.promoted_note import PromotionRule
 from syncd.settings.automation import PromoteSettings
 from tests.support.paths import ROOT
