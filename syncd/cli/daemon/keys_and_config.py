@@ -44,9 +44,7 @@ def workspace_list(*, notes: bool) -> None:
         cells = [(row["name"], f"{row['notes']:,}") for row in rows]
         print_answer(rows, lambda: result_text.table(cells, ("workspace", "notes"), color=has_color()))
         return
-    print_answer(
-        rows, lambda: "\n".join(row["name"] if isinstance(row, dict) else str(row) for row in rows) or "no workspaces"
-    )
+    print_answer(rows, lambda: "\n".join(row["name"] for row in rows) or "no workspaces")
 
 
 @workspace.command("delete")

@@ -106,13 +106,12 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # no proxy may see a key for this machine
     try:
         with direct.open(asked, timeout=60) as answer:
-            reply = json.load(answer)
+            hits = json.load(answer)["results"]
     except urllib.error.HTTPError as error:
         print_message(
             f"memex: the daemon refused the search: {error.code} {result_text.line(error.read(2000).decode('utf-8', 'replace'))}"
         )
         return []
-    results = reply["results"] if isinstance(reply, dict) else reply
     return [
         {
             "path": hit.get("title") or hit["document_id"],
@@ -120,7 +119,7 @@ def search_captures(url: str, key: str, query: str) -> list[dict[str, Any]]:
             "chunk": hit["chunk_content"],
             "score": hit["score"],
         }
-        for hit in results
+        for hit in hits
     ]
 
 
