@@ -42,8 +42,7 @@ def doctor(fix: bool) -> int:
     from syncd.cli.doctor.agent_checks import AGENT_CHECKS
     from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
     from syncd.cli.doctor.host_checks import HOST_CHECKS
-    from syncd.cli.doctor.service_checks import SERVICE_CHECKS
-    from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS
+    from syncd.cli.doctor.service_checks import SERVICE_CHECKS, SETTINGS_CHECKS
     from syncd.cli.doctor.state_checks import STATE_CHECKS
 
     findings: list[Finding] = []

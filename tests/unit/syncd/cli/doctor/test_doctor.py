@@ -12,7 +12,7 @@ from index.errors import Unavailable
 from syncd.cli.doctor.agent_checks import check_contexts, check_shares
 from syncd.cli.doctor.doctor import Finding, examine, format_finding, format_summary, is_healthy
 from syncd.cli.doctor.host_checks import HOST_CHECKS
-from syncd.cli.doctor.settings_checks import SETTINGS_CHECKS, check_settings
+from syncd.cli.doctor.service_checks import SETTINGS_CHECKS, check_settings
 from syncd.cli.doctor.state_checks import STATE_CHECKS
 from tests.support.clinic import bytes_of
 from tests.support.daemon_process import Failed, daemon

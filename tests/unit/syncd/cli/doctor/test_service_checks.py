@@ -1,16 +1,20 @@
-"""The doctor's checks of the service that runs the daemon, against a systemd that answers as the test says."""
+"""The doctor's checks of the settings, and of the service that runs the daemon, against a systemd that answers as the test says."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import stat
 import sys
+from dataclasses import replace
 
 import pytest
 
+from syncd.cli.doctor import service_checks
 from syncd.cli.doctor.doctor import examine
 from syncd.cli.doctor.service_checks import SERVICE_CHECKS
 from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command
+from syncd.settings.settings import PageSettings, ServerSettings
 from tests.support.clinic import only
 
 
@@ -81,3 +85,36 @@ def test_on_macos_an_agent_of_this_vault_is_well(clinic, tmp_path, monkeypatch, 
     agent.file.unlink()
     agent.write(ServiceSpec(serve_command(clinic.settings), clinic.vault, clinic.state))
     assert served(clinic, tmp_path) == []
+
+
+def test_a_settings_file_that_others_may_write(clinic, tmp_path):
+    file = tmp_path / "config.toml"
+    file.write_text("")
+    file.chmod(0o666)
+    clinic.settings = replace(clinic.settings, file=file)
+    assert only(clinic.look(service_checks.check_settings)).is_ == "wrong"
+    clinic.look(service_checks.check_settings, fix=True)
+    assert only(clinic.look(service_checks.check_settings)).is_ == "ok"
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644
+
+
+def test_settings_that_changed_after_the_start_of_the_daemon_are_named(clinic):
+    with clinic.serving():
+        assert clinic.look(service_checks.check_settings_in_use) == []
+        asked = clinic.settings
+        clinic.settings = replace(asked, server=ServerSettings(port=9), vault=replace(asked.vault, inbox="In"))
+        told = only(clinic.look(service_checks.check_settings_in_use))
+        assert (told.is_, told.mend) == ("advice", "memex stop; memex serve")
+        assert "other values of vault.inbox, server.port, because" in told.says
+    assert clinic.look(service_checks.check_settings_in_use) == []
+
+
+def test_flags_of_one_command_and_settings_of_the_page_are_no_change(clinic):
+    with clinic.serving():
+        clinic.settings = replace(
+            clinic.settings,
+            server=ServerSettings(port=9),
+            page=PageSettings(port=9),
+            origins={"server.port": "MEMEX_SERVER__PORT"},
+        )
+        assert clinic.look(service_checks.check_settings_in_use) == []
