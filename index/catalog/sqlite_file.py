@@ -84,7 +84,7 @@ class Database:
                 raise self._failure(error) from error
 
     def close(self) -> None:
-        """Let go of the file; later reads raise Unavailable."""
+        """Let go of the file; later reads and writes raise Unavailable."""
         self._is_closed = True
         with self._writing:
             for connection in (*self._idle, self._writer):
@@ -97,7 +97,7 @@ class Database:
         except IndexError:
             pass
         if self._is_closed:  # a new connection would create the file again if it was removed
-            raise Unavailable("the catalog is closed", retryable=False)
+            raise _closed()
         try:
             return _connect(self._path, f"cache_size = -{READER_CACHE}")
         except sqlite3.Error as error:
@@ -105,8 +105,14 @@ class Database:
 
     def _failure(self, error: sqlite3.Error) -> Unavailable:
         """Return the error for callers, and remember damage: the file may be cut or overwritten while it is open."""
+        if self._is_closed:
+            return _closed()
         self.is_damaged = self.is_damaged or _is_damage(error)
         return to_unavailable(error)
+
+
+def _closed() -> Unavailable:
+    return Unavailable("the catalog is closed", retryable=False)
 
 
 def to_unavailable(error: sqlite3.Error) -> Unavailable:

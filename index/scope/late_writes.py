@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from index.storage.chunk_store import ChunkStore
 
 DELAY_S: Final = 1.0  # from a commit to the write: many commits then share one
+RETRY_S: Final = 5.0  # from a write that failed to the next one
 
 
 class LateWrites:
@@ -26,6 +27,7 @@ class LateWrites:
         self._catalog, self._stores, self._lock = catalog, stores, lock
         self._waiting: set[str] = set()  # keys that the catalog marks
         self._timer: threading.Timer | None = None
+        self._is_closed = False
 
     def find(self, keys: Collection[str]) -> set[str]:
         """Return those of `keys` whose rows a store has only in memory."""
@@ -34,13 +36,8 @@ class LateWrites:
     def add(self, keys: Collection[str]) -> None:
         """Write the rows of these documents, which the catalog marks, in a moment. The caller holds the lock."""
         self._waiting.update(keys)
-        if keys and self._timer is None:
-            self._timer = threading.Timer(DELAY_S, self._write_late)
-            self._timer.daemon = True
-            try:
-                self._timer.start()
-            except RuntimeError:  # the system allows no more threads; the next commit tries again
-                self._timer = None
+        if keys:
+            self._write_after(DELAY_S)
 
     def abandon(self, keys: Iterable[str]) -> None:
         """Leave the marks of known documents whose commit failed until a later commit. The caller holds the lock."""
@@ -52,16 +49,30 @@ class LateWrites:
 
     def close(self) -> None:
         """Remove the marks of what the stores wrote when they were closed. The caller holds the lock."""
+        self._is_closed = True
         if self._timer:
             self._timer.cancel()
         with suppress(Unavailable):  # the next start then reads some files again
             self._settle()
 
+    def _write_after(self, delay_s: float) -> None:
+        """Begin a write after a delay, unless one is to come. The caller holds the lock."""
+        if self._timer is None and not self._is_closed:
+            self._timer = threading.Timer(delay_s, self._write_late)
+            self._timer.daemon = True
+            try:
+                self._timer.start()
+            except RuntimeError:  # the system allows no more threads; the next commit tries again
+                self._timer = None
+
     def _write_late(self) -> None:
         foreground.give_way()
         self._timer = None  # a commit from here on begins the next one
-        with suppress(Unavailable):  # the next commit reports it, or the maintenance
+        try:
             self.finish()
+        except Unavailable:  # the next commit reports it, or the maintenance
+            with self._lock:
+                self._write_after(RETRY_S)
 
     def _settle(self) -> None:
         with self._lock:

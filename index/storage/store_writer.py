@@ -99,7 +99,7 @@ class StoreWriter:
         """Return whether these documents may wait in the buffer, because readers find them in memory."""
         waiting = sum(map(len, (*self._buffer.values(), *documents.values())))
         is_small = waiting <= maintenance_policy.BUFFERED and fits(held, self._work.rows + waiting)
-        return is_small and not self._unsure
+        return is_small and not self._unsure and not self._loop.is_closed
 
     def _write_table(self, documents: Mapping[str, Collection[Row]]) -> None:
         """Write the buffer and `documents` to the table; the caller holds `_writing`. Others may write to the buffer meanwhile."""
@@ -194,7 +194,7 @@ class EventLoopThread:
 
     def start(self, work: Coroutine[Any, Any, T]) -> Future[T]:
         """Start `work`, which completes even if the caller is interrupted."""
-        if self._loop.is_closed():
+        if self.is_closed:
             work.close()
             raise Unavailable("the store is closed", retryable=False)
         if time.time() < 0:
@@ -202,9 +202,14 @@ class EventLoopThread:
             raise Unavailable(EARLY_CLOCK)
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
+    @property
+    def is_closed(self) -> bool:
+        """Return whether `close` was called."""
+        return self._loop.is_closed()
+
     def close(self) -> None:
         """Stop the event loop and its thread."""
-        if not self._loop.is_closed():
+        if not self.is_closed:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join()
             self._loop.close()

@@ -106,3 +106,14 @@ def test_a_catalog_whose_tables_are_damaged_while_it_is_open_says_so(tmp_path):
         with pytest.raises(Unavailable):
             database.rows("select path from skipped")
         assert database.is_damaged
+
+
+def test_a_closed_catalog_says_so_to_readers_and_writers(tmp_path):
+    database = Database(tmp_path / "catalog.db")
+    database.close()
+    with pytest.raises(Unavailable, match="is closed"):
+        database.rows("select path from skipped")
+    with pytest.raises(Unavailable, match="is closed") as refused, database.transaction():
+        pass
+    assert not refused.value.retryable
+    assert not database.is_damaged

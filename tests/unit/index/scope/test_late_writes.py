@@ -67,6 +67,7 @@ def filled(tmp_path, monkeypatch) -> Iterator[Index]:
     """An index whose rows are in memory, and which writes rows only when it is asked to."""
     (tmp_path / "index").mkdir()
     monkeypatch.setattr(late_writes, "DELAY_S", 3_600.0)
+    monkeypatch.setattr(late_writes, "RETRY_S", 3_600.0)
     with opened(tmp_path / "index") as index:
         put(index, entity(ADA, "wrote the first algorithm"), note(NOTE, "old words"), note(GONE, "soon gone"))
         until(lambda: in_memory(index))
@@ -172,6 +173,38 @@ def test_a_failure_is_reported_by_the_next_commit_and_the_marks_stay(filled, mon
 
 def fail(**_):
     raise Unavailable("the disk is full")
+
+
+def test_a_late_write_that_failed_is_tried_again_soon(filled, monkeypatch):
+    monkeypatch.setattr(late_writes, "DELAY_S", 0.05)
+    monkeypatch.setattr(late_writes, "RETRY_S", 0.05)
+    failed = threading.Event()
+    with monkeypatch.context() as patch:
+        patch.setattr(filled._store, "_sync_files", lambda **_: (failed.set(), fail()))
+        put(filled, note(NOTE, "changed words"))
+        assert failed.wait(60)
+        failed.clear()
+        assert failed.wait(60)
+    until(lambda: not marks(filled))
+    assert not any(store.unwritten for store in filled._stores)
+
+
+def test_no_late_write_is_tried_again_once_the_index_is_closed(filled, monkeypatch):
+    put(filled, note(NOTE, "changed words"))
+    filled._late_writes._timer.cancel()
+    monkeypatch.setattr(filled._store, "_sync_files", fail)
+    filled.close()
+    filled._late_writes._write_late()
+    assert filled._late_writes._timer is None
+
+
+@pytest.mark.parametrize("path", [NOTE, NEW], ids=["a known note", "a new note"])
+def test_a_commit_to_a_closed_index_says_that_it_is_closed(filled, path):
+    prepared = filled.prepare([(note(path, "changed words"), STAT)], urgent=True)
+    filled.close()
+    with pytest.raises(Unavailable, match="is closed") as refused:
+        filled.commit(prepared)
+    assert not refused.value.retryable
 
 
 def test_the_mark_of_a_commit_that_failed_stays_when_its_rows_are_written(filled, monkeypatch):

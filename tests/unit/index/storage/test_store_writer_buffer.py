@@ -284,6 +284,15 @@ def test_closing_writes_what_waits(tmp_path):
         again.close()
 
 
+def test_a_closed_store_refuses_a_write_that_could_wait(store):
+    store.replace(OLD)
+    load(store)
+    store.close()
+    with pytest.raises(Unavailable, match="the store is closed"):
+        store.replace(NEW, buffered=True)
+    assert not store.unwritten
+
+
 def test_a_store_closes_though_nothing_can_be_written(filled, monkeypatch):
     monkeypatch.setattr(filled._table, "replace", fail_async)
     filled.close()
