@@ -211,16 +211,22 @@ class ChunkStore(StoreWriter):
 
     def texts(self, filter: Filter, part: str) -> dict[str, str]:
         """Return the texts of documents that pass `filter` and whose ids begin with the hexadecimal digit `part`."""
-        return arrow_rows.join_passages([self._run_read(self._table.texts(filter, part))])
+        self._try_flush()
+        return arrow_rows.join_passages([self._run_unflushed(self._table.texts(filter, part))])
 
     def texts_of(self, doc_ids: Collection[str]) -> dict[str, str]:
         """Return the texts of these documents."""
-        return arrow_rows.join_passages(self._run_read(self._table.texts_of(doc_ids)))
+        wanted = set(doc_ids)
+        buffered = {doc_id: rows for doc_id, rows in self._buffer.items() if doc_id in wanted}
+        stored = self._run_unflushed(self._table.texts_of(wanted - buffered.keys()))
+        waiting = (sorted(rows, key=lambda row: row.ord) for rows in buffered.values() if rows)
+        texts = {rows[0].doc_id: "\n".join(row.text[row.cut :] for row in rows) for rows in waiting}
+        return arrow_rows.join_passages(stored) | texts
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
         """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
         if self._table.seen.vectors is None:
-            self.flush()
+            self._try_flush()
         with self._gate.enter():
             vectors = self._table.seen.vectors
             return self._run(self._table.vector_sums(filter)) if vectors is None else vectors.vector_sums(filter)
@@ -404,10 +410,14 @@ class ChunkStore(StoreWriter):
         return self._run(lancedb_table.next_batch(batches))
 
     def _flush_for_table(self) -> None:
-        """Write the buffer to the table if searches read the table; if that fails, they lack the newest rows."""
+        """Write the buffer to the table if searches read the table."""
         if self._table.seen.rows is None:
-            with suppress(Unavailable):  # the next write reports it
-                self.flush()
+            self._try_flush()
+
+    def _try_flush(self) -> None:
+        """Write the buffer to the table for a read of it; if that fails, the read lacks the newest rows."""
+        with suppress(Unavailable):  # the next write reports it
+            self.flush()
 
     def _run_read(self, work: Coroutine[Any, Any, T]) -> T:
         try:

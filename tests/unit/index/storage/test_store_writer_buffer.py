@@ -213,6 +213,18 @@ def test_what_waits_and_what_does_not_is_read_though_nothing_can_be_written(fill
     assert len(filled.rows_of("c", vectors=True)) == 2 and filled.unwritten
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["nothing written", "written but not synced"])
+def test_texts_and_sums_of_vectors_are_read_though_nothing_can_be_written(filled, monkeypatch, late):
+    if late:
+        monkeypatch.setattr(filled, "_sync_files", fail)
+    else:
+        monkeypatch.setattr(filled._table, "replace", fail_async)
+    assert READS["texts_of"](filled)
+    assert filled.texts(ALL, "a") == {"a": "old words\nmore words"}, "without what waits"
+    assert filled.vector_sums(ALL).keys() == {"a", "b"}
+    assert set(filled.unwritten) == {"a", "b", "c"}
+
+
 def test_a_search_of_the_table_sees_what_waits(tmp_path, monkeypatch):
     monkeypatch.setattr(maintenance_policy, "HELD", 3)
     store = ChunkStore(str(tmp_path / "s.lance"), dimensions=DIMENSIONS, hold=ObservationVectors.of)
