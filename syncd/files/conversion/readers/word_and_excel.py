@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
+import io
 import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO, Final
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import mammoth
 import python_calamine
@@ -16,6 +18,7 @@ from syncd.files.conversion.readers.office_archive import open_archive
 from syncd.files.conversion.readers.reader_result import MarkdownReading, ReaderLimits, TooLarge, UnreadableFile
 from syncd.files.conversion.readers.word_markup import rewrite_markup
 
+BLOCK: Final = 1 << 20
 CELLS: Final = 20_000_000  # most cells of one sheet, including empty ones; all are in memory at once
 _STYLES: Final = """
 p[style-name='Title'] => h1:fresh
@@ -36,6 +39,8 @@ _LEFT_OUT: Final = {
     "altChunk": "inserted documents were left out",
     "subDoc": "inserted documents were left out",
 }
+# The beginning of a cell with an error, such as #DIV/0!, which calamine reads as an empty cell.
+_ERROR: Final = re.compile(rb"""(<(?:[\w.-]+:)?c\s[^<>]*\bt=)(["'])e\2""")
 _ELEMENT: Final = re.compile("[}: ]")  # precedes the name of the element in a message
 _REFERENCE: Final = re.compile(r"\[\\\[(\d{1,6})\\\]\]\(#(?:foot|end)note-\d{1,6}\)")
 # Lines and paragraphs of a note after the first are indented.
@@ -75,7 +80,7 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     open_archive(file, "xl/", limits).close()
     file.seek(0)
     try:
-        book = python_calamine.CalamineWorkbook.from_filelike(file)
+        book = python_calamine.CalamineWorkbook.from_filelike(_show_errors(file))
         metadata = [sheet for sheet in book.sheets_metadata if sheet.typ == python_calamine.SheetTypeEnum.WorkSheet]
         shown = [sheet.name for sheet in metadata if sheet.visible == python_calamine.SheetVisibleEnum.Visible]
         hidden = len(metadata) - len(shown)
@@ -101,6 +106,35 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
         cut=len(shown) > limits.pages or size > limits.text,
         warnings=warnings,
     )
+
+
+def _show_errors(file: BinaryIO) -> BinaryIO:
+    """Return the Excel file, or a copy in memory in which errors are the texts of their cells."""
+    with ZipFile(file) as archive:
+        parts = [name for name in archive.NameToInfo if name.endswith((".xml", ".rels"))]
+        if any(_ERROR.search(piece) for name in parts for piece in _pieces(archive, name)):
+            copy = io.BytesIO()
+            with ZipFile(copy, "w", ZIP_DEFLATED, compresslevel=1) as rewritten:
+                for name in parts:
+                    with rewritten.open(name, "w", force_zip64=True) as part:
+                        for piece in _pieces(archive, name):
+                            part.write(_ERROR.sub(rb'\1"str"', piece))
+            file = copy
+    file.seek(0)
+    return file
+
+
+def _pieces(archive: ZipFile, name: str) -> Iterator[bytes]:
+    """Yield the bytes of a part in pieces that don't end within a tag, unless one is longer than a piece."""
+    rest = b""
+    with archive.open(name) as part:
+        while block := part.read(BLOCK):
+            rest += block
+            end = rest.rfind(b"<")
+            end = end if end > 0 else len(rest)
+            yield rest[:end]
+            rest = rest[end:]
+    yield rest
 
 
 def _format_sheet(book: Any, name: str) -> str:

@@ -5,12 +5,22 @@ from __future__ import annotations
 import datetime as dt
 import io
 import time
+import zipfile
 
 import pytest
 
+from syncd.files.conversion.readers import word_and_excel
 from syncd.files.conversion.readers.reader_result import ReaderLimits
-from syncd.files.conversion.readers.word_and_excel import _NOTE, _format_value, _split_into_blocks, read_docx
-from tests.support.sample_files import W, docx, paragraph
+from syncd.files.conversion.readers.word_and_excel import (
+    _NOTE,
+    _format_value,
+    _split_into_blocks,
+    read_docx,
+    read_xlsx,
+)
+from tests.support.sample_files import W, docx, paragraph, xlsx
+
+LIMITS = ReaderLimits(pages=10, inflated=1 << 20, text=100_000)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +60,7 @@ def test_each_footnote_has_its_text(note, text):
     body = "".join(f"<w:p><w:r><w:footnoteReference w:id='{number}'/></w:r></w:p>" for number in numbers)
     notes = "".join(f"<w:footnote w:id='{number}'>{note}</w:footnote>" for number in numbers)
     file = io.BytesIO(docx(body, word__footnotes=f"<w:footnotes {W}>{notes}</w:footnotes>"))
-    lines = read_docx(file, ReaderLimits(pages=10, inflated=1 << 20, text=100_000)).text
+    lines = read_docx(file, LIMITS).text
     assert "".join(f"[^{number}]\n\n" for number in numbers) in lines
     assert "\n".join(f"[^{number}]: {text}" for number in numbers) in lines
     assert "footnote" not in lines
@@ -60,3 +70,30 @@ def test_a_long_item_that_is_no_footnote_takes_no_longer_than_it_is_long():
     begun = time.process_time()
     assert _NOTE.search("1. item\n" + "   more [↑\n\n" * 100_000) is None
     assert time.process_time() - begun < 2
+
+
+@pytest.mark.parametrize("block", [1 << 20, 150])
+@pytest.mark.parametrize(
+    "cell",
+    ['<c t="e"><v>{}</v></c>', "<c r='A2' s='1' t='e'><f>B1/0</f><v>{}</v></c>", '<c  t="e" r="A2"><v>{}</v></c>'],
+)
+@pytest.mark.parametrize("error", ["#DIV/0!", "#N/A", "#REF!"])
+def test_an_error_is_the_text_of_its_cell(monkeypatch, error, cell, block):
+    monkeypatch.setattr(word_and_excel, "BLOCK", block)
+    file = io.BytesIO(with_cells(cell.format(error)))
+    assert read_xlsx(file, LIMITS).text == f"## One\n\n| Kind | Sum |\n| --- | --- |\n| \\{error} | 5 |"
+
+
+def test_a_workbook_without_errors_is_not_copied():
+    file = io.BytesIO(with_cells('<c t="str"><v>t="e"</v></c>'))
+    assert word_and_excel._show_errors(file) is file
+
+
+def with_cells(cell: str) -> bytes:
+    """A workbook with a head, and this cell before a number."""
+    plain, out = xlsx([["Kind", "Sum"], ["CELL", "5"]]), io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(plain)) as archive, zipfile.ZipFile(out, "w") as changed:
+        for name in archive.namelist():
+            part = archive.read(name).decode()
+            changed.writestr(name, part.replace('<c t="inlineStr"><is><t>CELL</t></is></c>', cell))
+    return out.getvalue()
