@@ -6,11 +6,13 @@ import datetime as dt
 import io
 import re
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
 import mammoth
 import python_calamine
+from mammoth import documents, transforms
 
 from syncd.files.conversion.readers.clean_text import escape_inline, format_rows
 from syncd.files.conversion.readers.html_page import convert_html
@@ -51,9 +53,11 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read a Word file: headings, lists, tables, links and footnotes; no pictures, comments or deleted text."""
     open_archive(file, "word/", limits).close()
     file.seek(0)
+    lost = set[str]()
     try:
         made = mammoth.convert_to_html(
             rewrite_markup(file),
+            transform_document=partial(_drop_lost_references, warnings=lost),
             style_map=_STYLES,
             include_embedded_style_map=False,
             convert_image=lambda _: [],
@@ -64,9 +68,28 @@ def read_docx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     html = _CHECKBOX.sub(lambda box: "☒" if box[1] else "☐", made.value)
     text = _REFERENCE.sub(r"[^\1]", convert_html(html))
     messages = [message.message for message in made.messages]
-    lost = {_LEFT_OUT[name] for message in messages if (name := _ELEMENT.split(message)[-1]) in _LEFT_OUT}
+    lost |= {_LEFT_OUT[name] for message in messages if (name := _ELEMENT.split(message)[-1]) in _LEFT_OUT}
     lost |= {"symbols of unknown fonts were left out" for message in messages if message.startswith("A w:sym element")}
     return MarkdownReading(_NOTE.sub(_write_note, text), warnings=tuple(sorted(lost)))
+
+
+def _drop_lost_references(document: Any, warnings: set[str]) -> Any:
+    """Return the document without references to notes that the file lacks, which mammoth can't convert."""
+
+    def is_lost(reference: Any) -> bool:
+        try:
+            document.notes.resolve(reference)
+        except KeyError:
+            return True
+        return False
+
+    if not any(map(is_lost, transforms.get_descendants_of_type(document, documents.NoteReference))):
+        return document
+    warnings.add("footnotes that the file lacks were left out")
+    drop = transforms.element_of_type(
+        documents.NoteReference, lambda reference: documents.text("") if is_lost(reference) else reference
+    )
+    return drop(document)
 
 
 def _write_note(match: re.Match[str]) -> str:

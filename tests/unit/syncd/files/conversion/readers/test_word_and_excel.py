@@ -66,6 +66,22 @@ def test_each_footnote_has_its_text(note, text):
     assert "footnote" not in lines
 
 
+@pytest.mark.parametrize("kind", ["footnote", "endnote"])
+def test_a_file_without_its_part_with_notes_is_read_without_them(kind):
+    lost = f"<w:p><w:r><w:t>The text.</w:t></w:r><w:r><w:{kind}Reference w:id='2'/></w:r></w:p>"
+    reading = read_docx(io.BytesIO(docx(lost + paragraph("The end."))), LIMITS)
+    assert reading.text.split() == ["The", "text.", "The", "end."]
+    assert reading.warnings == ("footnotes that the file lacks were left out",)
+
+
+def test_the_notes_that_a_file_has_stay_although_it_lacks_another():
+    references = "".join(f"<w:r><w:footnoteReference w:id='{number}'/></w:r>" for number in (1, 2))
+    notes = f"<w:footnotes {W}><w:footnote w:id='2'>{paragraph('Second')}</w:footnote></w:footnotes>"
+    reading = read_docx(io.BytesIO(docx(f"<w:p>{references}</w:p>", word__footnotes=notes)), LIMITS)
+    assert reading.text.strip() == "[^1]\n\n[^1]: Second"
+    assert reading.warnings
+
+
 def test_a_long_item_that_is_no_footnote_takes_no_longer_than_it_is_long():
     begun = time.process_time()
     assert _NOTE.search("1. item\n" + "   more [↑\n\n" * 100_000) is None
