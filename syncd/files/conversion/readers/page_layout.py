@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import itertools
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter, itemgetter
 from typing import Final, TypeAlias
 
 from syncd.files.conversion.readers.clean_text import escape_inline, escape_line, format_table
@@ -37,6 +39,7 @@ NEAR: Final = 4  # times the letter size: lines that begin this close together a
 INDENT: Final = 0.8  # of the letter size: a deeper indentation begins a paragraph
 HEADING: Final = 200  # most characters of a heading
 PROSE: Final = 45  # characters of an average cell, above which the cells are columns of text
+CELLS: Final = 100_000  # most cells of a table, including empty ones
 REPEATED: Final = 3  # pages on which a line must occur to be a page header or footer
 
 _BULLET: Final = re.compile(r"([•◦▪▫■□●○‣⁃∙·\uf0b7\uf0a7\uf0d8–-])\s+(?=\S)")
@@ -65,14 +68,14 @@ def compose(pages: Sequence[Sequence[Line]]) -> str:
             paragraph.clear()
 
     for page in lines:
-        at = 0
+        at, tables, edges = 0, _find_tables(page), _column_edges(page)
         while at < len(page):
-            if (end := _find_table_end(page, at)) > at:
+            if (end := tables.get(at)) is not None:
                 close()
                 blocks.append(_format_table(page[at:end]))
                 at = end
                 continue
-            if paragraph and not _continues_paragraph(paragraph, page[at], _column_edge(page, page[at]), levels):
+            if paragraph and not _continues_paragraph(paragraph, page[at], edges[at], levels):
                 close()
             paragraph.append(page[at])
             at += 1
@@ -174,9 +177,22 @@ def _continues_paragraph(paragraph: Sequence[Line], held: Line, edge: float, lev
     return free < SHORT * (edge - last.left) and (free < 8 * held.size or not (ended or held.text[:1].isupper()))
 
 
-def _column_edge(page: Sequence[Line], held: Line) -> float:
-    """Return the right edge of a line's column; lines with a similar left edge are in this column."""
-    return max(other.right for other in page if abs(other.left - held.left) <= NEAR * held.size)
+def _column_edges(page: Sequence[Line]) -> list[float]:
+    """Return for each line the right edge of its column; lines with a similar left edge are in this column."""
+    ordered = sorted(page, key=attrgetter("left"))
+    lefts = [held.left for held in ordered]
+    farthest = [
+        [held.right for held in ordered]
+    ]  # at n: for each line, the farthest edge of it and the next 2**n - 1 lines
+    while len(farthest[-1]) > 1 << len(farthest) - 1:
+        farthest.append(list(map(max, farthest[-1], farthest[-1][1 << len(farthest) - 1 :])))
+    edges = []
+    for held in page:
+        start = bisect_left(lefts, held.left - NEAR * held.size)
+        end = bisect_right(lefts, held.left + NEAR * held.size)
+        n = (end - start).bit_length() - 1
+        edges.append(max(farthest[n][start], farthest[n][end - (1 << n)]))
+    return edges
 
 
 def _begins_item(paragraph: Sequence[Line], held: Line) -> bool:
@@ -218,11 +234,11 @@ def _format_paragraph(lines: Sequence[Line], levels: dict[float, int], usual: fl
 
 def _join_lines(texts: Sequence[str]) -> str:
     """Join lines with spaces, but without one between characters of scripts that are written without spaces."""
-    text = texts[0]
-    for more in texts[1:]:
-        close = _is_unspaced(text[-1:]) and _is_unspaced(more[:1])
-        text = f"{text}{more}" if close else f"{text} {more}"
-    return text
+    pieces = list(texts[:1])
+    for before, more in itertools.pairwise(texts):
+        close = _is_unspaced(before[-1:]) and _is_unspaced(more[:1])
+        pieces += [more] if close else [" ", more]
+    return "".join(pieces)
 
 
 def _is_unspaced(char: str) -> bool:
@@ -246,18 +262,39 @@ def _is_item(block: str) -> bool:
     return re.match(r"(?:-|\d{1,3}\.) ", block) is not None
 
 
-def _find_table_end(page: Sequence[Line], at: int) -> int:
-    """Return the end of the table that begins at line `at`; `at` itself if no table begins there."""
-    end = at
-    while end < len(page) and len(page[end].cells) > 1 and (end == at or page[end].bottom < page[end - 1].bottom):
-        end += 1
-    rows = page[at:end]
-    if len(rows) < 2 or len(columns := _find_columns(rows)) < 2:
-        return at
-    cells = [text for row in rows for _, _, text in row.cells]
-    if sum(map(len, cells)) > PROSE * len(cells):
-        return at
-    return end if all(len({_column_of(columns, cell) for cell in row.cells}) == len(row.cells) for row in rows) else at
+def _find_tables(page: Sequence[Line]) -> dict[int, int]:
+    """Return the end of each table by the line where it begins: lines below each other whose cells are in columns."""
+    tables: dict[int, int] = {}
+    start = 0
+    for end in range(1, len(page) + 1):
+        if end == len(page) or len(page[end].cells) < 2 or page[end].bottom >= page[end - 1].bottom:
+            if (first := _find_table_start(page, start, end)) < end:
+                tables[first] = end
+            start = end
+    return tables
+
+
+def _find_table_start(page: Sequence[Line], start: int, end: int) -> int:
+    """Return where the table begins that ends at `end`, from `start` on; `end` if there is none.
+
+    If the cells of some lines are in columns, those of their last lines are too."""
+    first = bisect_left(range(start, end - 1), True, key=lambda at: _is_in_columns(page[at:end])) + start
+    cells = [len(text) for row in page[first:end] for _, _, text in row.cells]
+    length, count = sum(cells), len(cells)
+    for at in range(first, end - 1):
+        if length <= PROSE * count:
+            return at
+        length -= sum(len(text) for _, _, text in page[at].cells)
+        count -= len(page[at].cells)
+    return end
+
+
+def _is_in_columns(rows: Sequence[Line]) -> bool:
+    """Return whether each row has several cells, and each of them in another column."""
+    columns = _find_columns(rows)
+    return len(columns) * len(rows) <= CELLS and all(
+        len({_column_of(columns, cell) for cell in row.cells}) == len(row.cells) > 1 for row in rows
+    )
 
 
 def _find_columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
@@ -272,7 +309,8 @@ def _find_columns(rows: Sequence[Line]) -> list[tuple[float, float]]:
 
 
 def _column_of(columns: Sequence[tuple[float, float]], cell: tuple[float, float, str]) -> int:
-    return next((at for at, (left, right) in enumerate(columns) if left <= cell[0] <= right), 0)
+    at = bisect_left(columns, cell[0], key=itemgetter(1))
+    return at if at < len(columns) and columns[at][0] <= cell[0] else 0
 
 
 def _format_table(rows: Sequence[Line]) -> str:

@@ -118,3 +118,33 @@ def test_nothing_takes_long(text):
     begun = time.process_time()
     compose([[at(text, 800)]])
     assert time.process_time() - begun < 1
+
+
+ROWS = 10_000
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        pytest.param([at("abc", -12 * n) for n in range(2 * ROWS)], id="short lines"),
+        pytest.param([at("abc", -12 * n, left=n / 7) for n in range(ROWS)], id="each line further right"),
+        pytest.param([at("abc\tdef", -12 * n, left=n % 97) for n in range(ROWS)], id="cells that are in no columns"),
+        pytest.param([at("abc\tdef", -12 * n, left=200 * n) for n in range(ROWS)], id="each row in other columns"),
+        pytest.param([at("abc\t" * 1_000, -12 * n) for n in range(20)], id="many columns"),
+        pytest.param([at(FULL.replace(" ", "\t"), -12 * n) for n in range(1_000)], id="a long table"),
+    ],
+)
+def test_a_full_page_takes_no_longer_than_its_lines_are_many(page):
+    begun = time.process_time()
+    compose([page])
+    assert time.process_time() - begun < 5
+
+
+def test_lines_above_a_table_are_not_part_of_it():
+    row = Line(
+        "Long title 2026", 72, 300, 812, 802, 10, bold=False, cells=((72, 180, "Long title"), (272, 300, "2026"))
+    )
+    table = down("Ship\tFlag", "Aurora\tNorge", "Hikari\tNippon")
+    assert compose([[row, *table]]) == (
+        "Long title 2026\n\n| Ship | Flag |\n| --- | --- |\n| Aurora | Norge |\n| Hikari | Nippon |"
+    )
