@@ -32,7 +32,7 @@ from syncd.cli.framework.commands import (
 from syncd.cli.framework.completion import archived_captures, waiting_captures
 from syncd.cli.notes.promotion import TAKE, TO, print_outcome
 from syncd.cli.notes.review_dialog import go_through
-from syncd.cli.notes.review_file import Decision, compose_file, parse_file
+from syncd.cli.notes.review_file import CHANGE, Decision, compose_file, parse_file
 from syncd.cli.terminal import result_text
 
 Ask = Callable[[str, Mapping[str, Any]], Any]
@@ -173,9 +173,10 @@ def table(listing: Mapping[str, Any], *, color: bool) -> str:
 
 
 def _mark_text(capture: Mapping[str, Any]) -> str:
-    """Return the mark and the warnings of a capture in a few words."""
+    """Return the mark and the warnings of a capture, and whether it proposes a change of a note, in a few words."""
     mark = "problem" if capture["problem"] else "promote" if capture["promote"] else ""
-    marks = [mark, "hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
+    marks = [CHANGE if capture["type"] == CHANGE else "", mark]
+    marks += ["hidden text" if capture.get("suspicious") else "", "runs code" if capture.get("runs") else ""]
     marks += ["unsafe links" if capture.get("unsafe_links") else ""]
     return ", ".join(filter(None, marks))
 

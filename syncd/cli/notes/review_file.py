@@ -19,6 +19,7 @@ WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "dismiss")
 # "discard" is the former word, which an editor's script may still write.
 OTHER_WORDS: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss", "discard": "dismiss"}
 ROOT: Final = "/"  # stands for the root of the vault in the file
+CHANGE: Final = "change"  # the type of a capture that proposes a change of a note
 ARROW: Final = "->"
 TAKE: Final = "+"  # begins a line with a suggestion that the note gets
 LONGEST: Final = 300  # most characters of a suggestion
@@ -53,6 +54,8 @@ def compose_file(waiting: Sequence[Mapping[str, Any]]) -> str:
         summary = result_text.line(str(capture["summary"] or ""), 140)
         if summary and not summary.startswith(title.rstrip("…")):
             parts.append(f"#   {summary}\n")
+        if capture["type"] == CHANGE:
+            parts.append("#   an agent proposes a change of a note: approve applies it, and `memex review` shows it\n")
         if problem := result_text.line(str(capture["problem"] or ""), 200):
             parts.append(f"#   problem: {problem}\n")
         parts += [f"#   {TAKE} {shown}\n" for shown in _by_text(capture)]

@@ -441,7 +441,7 @@ def test_what_speaks_for_a_folder_is_told(world):
 
 def test_the_list_names_whole_ids_and_says_what_links_show():
     one = {"id": "9d22c8a5-bdf5-4544-8ed1-16225e5dc18c", "workspace": "default", "title": "Leeks", "promote": False}
-    one |= {"problem": None, "goal": "Recipes"}
+    one |= {"type": "note", "problem": None, "goal": "Recipes"}
     told = table(
         {"total": 1, "waiting": [one | {"suggested_similar": ["[[Leek soup|similar: Leek soup]]"]}]}, color=False
     )

@@ -86,6 +86,14 @@ def test_where_nobody_sits_at_a_terminal_it_is_a_list(world, capfd):
     assert "no workspace 'nope'" in capfd.readouterr().err
 
 
+def test_the_list_marks_a_capture_that_proposes_a_change_of_a_note(world, capfd):
+    world.write("Captures/default/Change.md", "---\nid: fifth\ntype: change\n---\nA change.\n")
+    world.run()
+    lines = {line.split()[0]: line.split() for line in said(capfd, "review").splitlines()}
+    assert "change" in lines["fifth"]
+    assert "change" not in lines["first"]
+
+
 def test_code_that_obsidian_may_run_is_told_before_the_note_is_opened(world, capfd):
     front = "id: fifth\ncreated_at: 2026-11-05T10:00:00.000Z"
     world.write("Captures/default/Fifth.md", f"---\n{front}\n---\n{SOUP}\n\n```js-engine\nx\n```\n[a](file:b)\n")

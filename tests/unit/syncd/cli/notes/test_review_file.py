@@ -24,7 +24,7 @@ def capture(
 ):
     return {
         "suggested_tags": tags, "suggested_links": links,
-        "id": id, "path": f"{workspace}/{id}.md", "workspace": workspace, "title": title, "summary": summary,
+        "id": id, "path": f"{workspace}/{id}.md", "type": "note", "workspace": workspace, "title": title, "summary": summary,
         "goal": suggested_folder, "by": by, "problem": None,
     }  # fmt: skip
 
@@ -50,6 +50,14 @@ def test_the_file_shows_title_summary_and_folder():
 def test_the_file_says_why_a_capture_has_no_folder():
     waiting = [capture() | {"problem": "its `promote_to` is not a folder:\nkeep a1"}]
     assert "\nkeep a1  Roof door\n#   problem: its `promote_to` is not a folder: keep a1\n" in compose_file(waiting)
+
+
+def test_the_file_says_which_captures_propose_a_change_of_a_note():
+    waiting = [capture("a1"), capture("b2", "Tax") | {"type": "change"}]
+    text = compose_file(waiting)
+    assert "\nkeep b2  Tax\n#   an agent proposes a change of a note: " in text
+    assert text.count("proposes a change") == 1
+    assert parse_file(text, waiting) == []
 
 
 @given(st.lists(st.tuples(TEXTS, TEXTS, TEXTS | st.none()), max_size=5))
