@@ -7,7 +7,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -244,12 +244,10 @@ class OperationRunner:
             return None
         if caller.key.namespace is not None:
             return frozenset()  # a workspace's numbers include its other namespaces
-        if caller.key.workspaces is not None:
-            return caller.key.workspaces
-        try:
-            return frozenset(self.agent_access.workspaces())
-        except Unavailable:  # the vault is missing, which the status reports
-            return frozenset()
+        access, bound = self.agent_access, caller.key.workspaces
+        with suppress(Unavailable):  # the vault is missing, which the status reports
+            return frozenset(access.workspaces() if bound is None else map(access.spell_workspace, bound))
+        return bound or frozenset()
 
 
 def make_author(caller: Caller, name: str) -> Author:

@@ -68,7 +68,7 @@ class AgentAccess:
         """Log a denied write by `author`; the workspace is logged only if it exists."""
         known: list[str] = []
         with suppress(Unavailable):  # the vault is unavailable
-            known = self.workspaces()
+            workspace, known = self.spell_workspace(workspace), self.workspaces()
         self._inbox.audit.log_denied(author, error.code, workspace if workspace in known else "")
 
     def workspaces(self) -> list[str]:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from index.errors import InvalidArgument, Unavailable
+from index.errors import InvalidArgument, PermissionDenied, Unavailable
 from mcp_server.operations.caller import Caller, resolve_workspace, visible_workspaces, with_workspace
+from mcp_server.operations.operation import OperationRunner
 from mcp_server.protocol import resources
+from syncd.history.audit_log import Author
 from tests.support.world import World
 
 
@@ -37,6 +39,9 @@ def test_a_workspace_is_its_folder_in_whatever_unicode_form(world):
         assert visible_workspaces(access, caller) == [folder]
         assert resolve_workspace(access, caller).get(record.id).content == "A heron."
         assert resources.find_note(access, Caller(key), resources.note_uri(name, "A heron.md")).record.id == record.id
+    access.log_denied(Author("mcp"), PermissionDenied("the key lacks a scope"), composed)
+    assert world.app.opened.audit.find(1)[0].workspace == folder
+    assert OperationRunner(access, world.app.opened.settings)._visible_workspaces(Caller(key)) == {folder}
     access.workspace(folder).delete(record.id)
     operations["workspace.delete"]({"name": composed}, lambda _: None)
     assert folder not in access.workspaces()
