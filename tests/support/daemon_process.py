@@ -84,12 +84,14 @@ class Memex:
 
     # The daemon
 
-    def serve(self, *, wait: bool = True) -> float:
+    def serve(self, *options: str, wait: bool = True) -> float:
         """Start the daemon, and return the seconds until it was ready (without `wait`: until it answered)."""
         begun = time.monotonic()
         self.client = httpx2.Client(timeout=120, trust_env=False)
         with self.log.open("ab") as log:
-            self.process = self.start("serve", "--port", "0", stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+            self.process = self.start(
+                "serve", "--port", "0", *options, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
         daemon_logs.watch(self.log, self.process)
         self.until(lambda: self._bound(self.process), 180)
         if wait:

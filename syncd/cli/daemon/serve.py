@@ -33,6 +33,7 @@ from syncd.cli.framework.commands import (
     print_message,
     require_set_up,
     set_flag,
+    wants_json,
 )
 from syncd.cli.framework.completion import workspaces
 from syncd.clients.daemon_address import running_daemon_url
@@ -62,9 +63,12 @@ STOP_S = 45.0  # how long `memex stop` waits
     "--force", is_flag=True, help="Serve the vault even if a daemon with another state folder already serves it."
 )
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
-    """Run the daemon: keep the index up to date with the vault, and let agents capture and search."""
+    """Run the daemon: keep the index up to date with the vault, and let agents capture and search.
+
+    With --json, each line of the log on stderr is JSON, as with log.format = "json"."""
     set_flag("server.host", host)
     set_flag("server.port", port)
+    set_flag("log.format", "json" if wants_json() else None)
     chosen = load_settings()
     _refuse_new_vault(chosen)
     any_port = any_port and "server.port" not in chosen.origins

@@ -314,3 +314,14 @@ def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models
         (about,) = (record for record in records if record.get("request") == refused.headers["x-request-id"])
         assert (about["status"], about["code"]) == (401, "UNAUTHENTICATED")
         assert records[-1]["level"] == "error"
+
+
+def test_with_json_all_that_a_daemon_says_is_json_whatever_its_settings(tmp_path, bundled, models):
+    with daemon(tmp_path, models) as memex:
+        file = memex.home / ".config/memex/config.toml"
+        file.parent.mkdir(parents=True)
+        file.write_text('[log]\nformat = "text"\n')
+        memex.serve("--json")
+        memex.stop()
+        records = [json.loads(line) for line in memex.said.splitlines()]
+    assert {"opening", "serving", "ready:", "SIGTERM,"} <= {record["message"].partition(" ")[0] for record in records}
