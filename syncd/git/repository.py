@@ -62,6 +62,7 @@ _MAIL = "memex@localhost"
 # Longer than the steps of the clock in a file's times, and in those of file systems that keep whole seconds.
 _TICK_NS, _COARSE_TICK_NS = 20_000_000, 3_000_000_000
 # Git's line before an object: id, kind and size. For a missing one it is its name and one word.
+_HEAD = re.compile(rb"ref:\s*refs/|[0-9a-fA-F]{40}")  # the content by which Git knows a HEAD
 OBJECT = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
 INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 
@@ -372,8 +373,8 @@ class Repository:
 
     def _run_in_repository(self, *words: str, **how: Any) -> ProcessResult:
         """Run a command in the vault's own repository; without one it fails, so that no repository around it answers."""
-        folder = self._find_git_folder()
-        if not _is_whole(Path(self.vault) if folder is None else find_common_folder(folder)):
+        folder = self._find_git_folder() or Path(self.vault)
+        if not (_has_valid_head(folder) and _is_whole(find_common_folder(folder))):
             return ProcessResult(_NOT_FOUND, b"", "there is no repository")
         return self._execute(self._make_command(), *words, **how)
 
@@ -407,7 +408,7 @@ class Repository:
             "GIT_TERMINAL_PROMPT": "0",
             "GIT_LITERAL_PATHSPECS": "1",
             "GIT_OPTIONAL_LOCKS": "0",
-            "GIT_CEILING_DIRECTORIES": str(Path(self.vault).parent),
+            "GIT_CEILING_DIRECTORIES": str(Path(os.path.realpath(self.vault)).parent),  # Git compares resolved folders
             "LC_ALL": "C.UTF-8",
         }
 
@@ -432,8 +433,17 @@ def _import_commands() -> ModuleType:
 
 
 def _is_whole(folder: Path) -> bool:
-    """Return whether a Git folder has what Git takes one by."""
-    return all((folder / name).exists() for name in ("HEAD", "objects", "refs"))
+    """Return whether a Git folder has what Git takes one by, whatever its HEAD contains."""
+    return os.path.lexists(folder / "HEAD") and all(os.path.isdir(folder / name) for name in ("objects", "refs"))  # noqa: PTH112 - Path.is_dir raises where a folder can't be read
+
+
+def _has_valid_head(folder: Path) -> bool:
+    """Return whether Git accepts the HEAD of its folder; otherwise it would look for a repository in the folders above."""
+    head = folder / "HEAD"
+    try:
+        return head.readlink().parts[:1] == ("refs",) if head.is_symlink() else bool(_HEAD.match(head.read_bytes()))
+    except OSError:
+        return False
 
 
 def _error_text(complaint: str) -> str:
@@ -459,7 +469,10 @@ def split_batch(output: bytes) -> Iterator[tuple[str, str, bytes]]:
     at = 0
     while at < len(output):
         end = output.index(b"\n", at) + 1
-        match = OBJECT.fullmatch(output, at, end)
-        size = int(match[3]) if match else 0
-        yield (match[1].decode(), match[2].decode(), output[end : end + size]) if match else ("", "", b"")
-        at = end + size + bool(match)
+        if match := OBJECT.fullmatch(output, at, end):
+            size = int(match[3])
+            yield match[1].decode(), match[2].decode(), output[end : end + size]
+            at = end + size + 1
+        else:
+            yield "", "", b""
+            at = end

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from index.errors import Conflict, Unavailable
 from syncd.git.repository import Repository
 from syncd.git.repository_state import STATES, UNWELL, RepositoryState, advice
 from tests.support.git_states import CASES, diverge, mended, only_command, ours, run, stale_lock, theirs, with_remote
@@ -222,6 +223,61 @@ def test_a_history_whose_last_commit_can_t_be_read_is_broken_and_not_new(vault, 
     state = repo.read_state()
     assert state.state == "broken"
     assert "fsck" in repo.advice(state)
+
+
+def no_folder_of_objects(git):
+    shutil.rmtree(git / "objects")
+    (git / "objects").touch()
+
+
+@pytest.mark.parametrize("place", ["a linked folder", "below a colon:"])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda git: (git / "HEAD").write_text(""), id="HEAD is empty"),
+        pytest.param(lambda git: (git / "HEAD").write_text("weather\n"), id="HEAD is no reference"),
+        pytest.param(lambda git: (git / "HEAD").unlink(), id="there is no HEAD"),
+        pytest.param(no_folder_of_objects, id="objects is a file"),
+    ],
+)
+def test_no_repository_around_a_damaged_one_answers_or_gets_a_commit(vault, tmp_path, damage, place):
+    folder = vault / place
+    (inner := folder / "notes").mkdir(parents=True)
+    run(inner, "init", "-q")
+    (inner / "note.md").write_text("One.\n")
+    damage(inner / ".git")
+    (tmp_path / "link").symlink_to(inner)
+    repo, before = (
+        Repository(tmp_path / "link" if place == "a linked folder" else inner),
+        run(vault, "rev-parse", "HEAD"),
+    )
+    assert repo.read_state().state in ("broken", "unmade")
+    assert (repo.head(), repo.query("rev-parse", "--show-toplevel"), repo.run("log").code) == (None, None, 127)
+    with pytest.raises((Conflict, Unavailable)):
+        repo.commit_all("memex")
+    assert run(vault, "rev-parse", "HEAD") == before
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
+def test_a_folder_of_git_that_only_another_user_may_read_gives_no_answers(vault):
+    code = (
+        "import os, sys, syncd.git.command; from syncd.git.repository import Repository; os.setuid(12345); repo = Repository(sys.argv[1]);"
+        "print(repo.head(), repo.query('rev-parse', 'HEAD'), repo.read_blob('0' * 40), repo.identity()['GIT_COMMITTER_NAME'])"
+    )
+    (vault / ".git").chmod(0o700)
+    for folder in (vault, *vault.parents[:3]):
+        folder.chmod(0o755)
+    done = subprocess.run(
+        [sys.executable, "-c", code, vault], check=True, capture_output=True, text=True, cwd=Path.cwd()
+    )
+    assert done.stdout.split() == ["None", "None", "None", "Memex"]
+
+
+def test_a_branch_to_which_a_link_leads_is_known(vault):
+    run(vault, "switch", "-q", "--orphan", "new")
+    (vault / ".git/HEAD").unlink()
+    (vault / ".git/HEAD").symlink_to("refs/heads/new")
+    assert Repository(vault).local_state() == "unborn"
 
 
 def test_a_new_branch_without_a_commit_is_not_broken(vault):
