@@ -56,6 +56,12 @@ def test_the_log_is_listed_newest_first_and_filtered(memex, browser):
     assert "No entry matches" in browser.text("/activity", key="nobody")
 
 
+@pytest.mark.parametrize("address", ["/activity", "/activity/undo"])
+def test_the_form_keeps_an_agent_and_a_workspace_that_are_gone(browser, address):
+    text = browser.text(address, key="gone agent", workspace="gone workspace")
+    assert re.findall(r"<option selected>(.*?)</option>", text) == ["gone agent", "gone workspace"]
+
+
 @pytest.mark.parametrize("query", [{"since": "yesterday"}, {"workspace": "\u202enone"}, {"before": "x"}])
 def test_a_wrong_address_is_answered(browser, query):
     assert browser.get("/activity", **query).status_code in (200, 400)

@@ -76,12 +76,10 @@ def show_activity(visit: Visit) -> Response:
 
 
 def _choices(visit: Visit) -> dict[str, Any]:
-    """Return what the filters offer."""
-    return {
-        "agents": sorted({key["name"] for key in visit.ask("key.list")}),
-        "workspaces": [workspace["name"] for workspace in visit.ask("workspace.list")],
-        "surfaces": SURFACES,
-    }
+    """Return what the filters offer, with the names of the address, which may be gone."""
+    agents = {key["name"] for key in visit.ask("key.list")} | {visit.query("key")}
+    workspaces = {workspace["name"] for workspace in visit.ask("workspace.list")} | {visit.query("workspace")}
+    return {"agents": sorted(agents - {""}), "workspaces": sorted(workspaces - {""}), "surfaces": SURFACES}
 
 
 def list_periods(query: Mapping[str, str]) -> list[tuple[str, str, bool]]:
