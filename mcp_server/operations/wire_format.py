@@ -294,8 +294,8 @@ def _problem_text(error: Mapping[str, Any]) -> str:
 
 
 def replace_surrogates(text: str) -> str:
-    """Replace every lone surrogate in `text` with U+FFFD, so that it can be sent."""
-    return text.encode("utf-8", "surrogatepass").decode("utf-8", "replace")
+    """Replace each lone surrogate in `text` with one U+FFFD, so that it can be sent."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _replace_all_surrogates(value: Any) -> Any:

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from mcp_server.operations.wire_format import replace_surrogates
 from mcp_server.tools.thoughts_schema import LONGEST_METADATA
 from tests.support.live_server import client, run, running
 
@@ -320,3 +321,11 @@ def test_a_secret_in_a_memo_is_told_to_whoever_wrote_it(rim):
     space = rim.space()
     told = good(space, "memory.save", content="key ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5")
     assert len(told["warnings"]) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [("a\ud800", "a\ufffd"), ("\udc00b\udc01", "\ufffdb\ufffd"), ("\ufeffé\ud83d\ude00", "\ufeffé😀"), ("", "")],
+)
+def test_each_half_of_a_character_is_sent_as_one_sign(text, sent):
+    assert replace_surrogates(text) == sent
