@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
@@ -54,9 +53,26 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
     """Return the context of the workspace."""
     context = workspace.context(arguments.project or "")
     lines = [
-        ContextLine(**asdict(line) | {"id": line.id or None, "at_iso": iso_or_none(line.at)}) for line in context.lines
+        ContextLine(
+            line=line.line,
+            id=line.id or None,
+            title=line.title,
+            at=line.at,
+            at_iso=iso_or_none(line.at),
+            author=line.author,
+            kept=line.kept,
+            stale=line.stale,
+        )
+        for line in context.lines
     ]
-    return Context(**asdict(context) | {"text": context.text, "max_tokens": context.most, "lines": lines})
+    return Context(
+        workspace=context.workspace,
+        project=context.project,
+        text=context.text,
+        tokens=context.tokens,
+        max_tokens=context.most,
+        lines=lines,
+    )
 
 
 OPERATION: Final = Operation(
