@@ -39,7 +39,7 @@ from syncd.cli.framework.completion import workspaces
 from syncd.clients.daemon_address import running_daemon_url
 from syncd.daemon import control_socket
 from syncd.daemon.service_watchdog import ServiceWatchdog, Supervisor
-from syncd.settings.settings import TOOLSETS, Settings
+from syncd.settings.settings import TOOLSETS, GivenValue, Settings
 from syncd.state import process_lock
 from syncd.state.folder import read_vault_path
 from syncd.telemetry import log
@@ -68,7 +68,7 @@ def serve(host: str | None, port: int | None, connect: bool, any_port: bool, for
     With --json, each line of the log on stderr is JSON, as with log.format = "json"."""
     set_flag("server.host", host)
     set_flag("server.port", port)
-    set_flag("log.format", "json" if wants_json() else None)
+    set_flag("log.format", GivenValue("json", "--json", True, Path.cwd()) if wants_json() else None)
     chosen = load_settings()
     _refuse_new_vault(chosen)
     any_port = any_port and "server.port" not in chosen.origins

@@ -134,7 +134,7 @@ def read_xlsx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
 def _show_errors(file: BinaryIO) -> BinaryIO:
     """Return the Excel file, or a copy in memory in which errors are the texts of their cells."""
     with ZipFile(file) as archive:
-        parts = [name for name in archive.NameToInfo if name.endswith((".xml", ".rels"))]
+        parts = [name for name in archive.NameToInfo if not name.lower().startswith("xl/media/")]
         if any(_ERROR.search(piece) for name in parts for piece in _pieces(archive, name)):
             copy = io.BytesIO()
             with ZipFile(copy, "w", ZIP_DEFLATED, compresslevel=1) as rewritten:

@@ -100,6 +100,19 @@ def test_an_error_is_the_text_of_its_cell(monkeypatch, error, cell, block):
     assert read_xlsx(file, LIMITS).text == f"## One\n\n| Kind | Sum |\n| --- | --- |\n| \\{error} | 5 |"
 
 
+@pytest.mark.parametrize("name", ["xl/worksheets/sheet1.XML", "xl/worksheets/first"])
+def test_a_sheet_beside_an_error_may_have_any_name(name):
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(with_cells('<c t="e"><v>#N/A</v></c>'))) as archive,
+        zipfile.ZipFile(out, "w") as changed,
+    ):
+        for part in archive.namelist():
+            text = archive.read(part).decode().replace("worksheets/sheet1.xml", name.removeprefix("xl/"))
+            changed.writestr(part.replace("xl/worksheets/sheet1.xml", name), text)
+    assert "\\#N/A" in read_xlsx(out, LIMITS).text
+
+
 def test_a_workbook_without_errors_is_not_copied():
     file = io.BytesIO(with_cells('<c t="str"><v>t="e"</v></c>'))
     assert word_and_excel._show_errors(file) is file
