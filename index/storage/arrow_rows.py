@@ -94,13 +94,13 @@ def read_rows(table: pa.Table) -> list[Row]:
 
 def read_batch(piece: pa.RecordBatch) -> Iterator[Row]:
     """Read the rows of a batch that holds all of `COLUMNS`, or all except the vector."""
-    column = (
-        piece.column("vector") if "vector" in piece.schema.names else pa.nulls(len(piece), pa.list_(pa.float16(), 1))
-    )
-    there = iter(_read_matrix(column))
     plain = piece.select(list(PLAIN)).to_pylist()
-    for values, has in zip(plain, column.is_valid().to_pylist(), strict=True):
-        yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(there) if has else None)
+    has, vectors = [False] * len(plain), iter(())
+    if "vector" in piece.schema.names:
+        column = piece.column("vector")
+        has, vectors = column.is_valid().to_pylist(), iter(_read_matrix(column))
+    for values, is_embedded in zip(plain, has, strict=True):
+        yield Row(**{**values, "tags": tuple(values["tags"])}, vector=next(vectors) if is_embedded else None)
 
 
 def read_vector_batch(piece: pa.RecordBatch) -> VectorBatch:

@@ -286,7 +286,10 @@ class CommitBuilder:
                 if content is not None:
                     target = self._tree / path
                     target.parent.mkdir(parents=True, exist_ok=True)
-                    content.rename(target) if isinstance(content, Path) else target.write_bytes(content)
+                    if isinstance(content, Path):
+                        content.rename(target)
+                    else:
+                        target.write_bytes(content)
             yield
         finally:
             for path, file in files.items():

@@ -140,9 +140,8 @@ class InboxFiles:
         """Return the document whose file was moved to `path`, with its link updated; None if there is none."""
         vault, index = self._inbox.vault, self._inbox.captures.index
         notes = [note for was, note in index.catalog.stored_files(workspace) if not self._exists(was)]
-        notes += index.catalog.notes_without_file(
-            workspace
-        )  # they still name it in a workspace whose folder was renamed
+        # These still name it in a workspace whose folder was renamed.
+        notes += index.catalog.notes_without_file(workspace)
         for note in sorted(notes, key=lambda note: not note.endswith(f"/{path.rpartition('/')[2]}.md")):
             with suppress(NotFound):
                 raw, _ = vault.read(note)

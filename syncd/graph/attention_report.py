@@ -187,7 +187,8 @@ def _collect_evidence(
     """Collect the evidence about all nodes.
 
     `texts`: the name of each node, then its observations; `named`: names without a relation."""
-    terms, numbers = [reader.terms(text[0], text[1:]) for text in texts], _number_by_name(vertices)
+    terms = [reader.terms(text[0], text[1:]) for text in texts]
+    numbers = _number_by_name(vertices)
     return Evidence(
         names=[vertex.name for vertex in vertices],
         terms=[node_terms for _, node_terms in terms],

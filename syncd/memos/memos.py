@@ -110,7 +110,10 @@ class Memos:
         new_title = title or titled or None
         titles = {"title": new_title} if title is not None or "title" in metadata else {}
         retag = "tags" in metadata
-        wish = _Wish(content, namespace, memo_id, titles, new_title, collection, tags, retag, fields, replace, version)
+        wish = _Wish(
+            content, namespace, memo_id, titles, title=new_title, collection=collection, tags=tags,
+            retag=retag, fields=fields, replace=replace, version=version,
+        )  # fmt: skip
         if memo_id is not None:
             check_workspace_indexed(self._inbox, self.workspace)
         for _ in range(TRIES):

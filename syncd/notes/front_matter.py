@@ -25,12 +25,8 @@ from syncd.notes.property_reader import (
     scan,
 )
 
-__all__ = [
-    "OWNED",
-    "FrontmatterError",
-    "is_reserved",
-    "read",
-]  # names of `property_reader` that callers import from here
+# Names of `property_reader` that callers import from here.
+__all__ = ["OWNED", "FrontmatterError", "is_reserved", "read"]
 
 PropertyValue: TypeAlias = str | int | float | bool | list[Any] | dict[str, Any] | None
 

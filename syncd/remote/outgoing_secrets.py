@@ -76,7 +76,10 @@ def _read_blobs(repo: Repository, blobs: Mapping[bytes, str]) -> Iterator[tuple[
 def _read_batch(repo: Repository, blobs: list[bytes]) -> Iterator[tuple[bytes, bytes]]:
     """Yield these blobs, which one process reads, each with its bytes."""
     output = _run_git(repo, "cat-file", "--batch", stdin=b"".join(blob + b"\n" for blob in blobs))
-    return ((name.encode(), raw) for _, (name, _, raw) in zip(blobs, split_batch(output), strict=True))
+    for blob, (name, _, raw) in zip(blobs, split_batch(output), strict=True):
+        if not name:
+            raise Unavailable("Git can't read one of the files to push, so nothing is pushed", retryable=False)
+        yield blob, raw
 
 
 def _run_git(repo: Repository, *words: str, stdin: bytes = b"") -> bytes:

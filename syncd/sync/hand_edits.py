@@ -145,6 +145,11 @@ class HandEdits:
         at = made.at if made and undated else document.created_at
         return {"id": str(id), **({"created_at": iso(at)} if undated or not _states_creation(text) else {})}
 
+    def discard(self, path: str) -> None:
+        """Drop the edit of the note at `path`: it is stamped, can't be, or is none any more."""
+        if self._rows.pop(path, None):
+            self._execute("DELETE FROM edits WHERE path = ?", path)
+
     def forget_missing(self, there: Collection[str]) -> None:
         """Drop the edits of notes that no longer exist, and the states of notes that left long ago."""
         for path in [path for path in self.paths if path not in there]:
@@ -207,11 +212,6 @@ class HandEdits:
         if self._rows.get(edit.path) != edit:
             self._rows[edit.path] = edit
             self._execute("INSERT OR REPLACE INTO edits VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *astuple(edit))
-
-    def discard(self, path: str) -> None:
-        """Drop the edit of the note at `path`: it is stamped, can't be, or is none any more."""
-        if self._rows.pop(path, None):
-            self._execute("DELETE FROM edits WHERE path = ?", path)
 
     def _execute(self, statement: str, *values: Any) -> None:
         """Save across restarts. If that fails, the edit is kept in memory only, so that the pipeline goes on."""

@@ -181,11 +181,10 @@ def _column_edges(page: Sequence[Line]) -> list[float]:
     """Return for each line the right edge of its column; lines with a similar left edge are in this column."""
     ordered = sorted(page, key=attrgetter("left"))
     lefts = [held.left for held in ordered]
-    farthest = [
-        [held.right for held in ordered]
-    ]  # at n: for each line, the farthest edge of it and the next 2**n - 1 lines
-    while len(farthest[-1]) > 1 << len(farthest) - 1:
-        farthest.append(list(map(max, farthest[-1], farthest[-1][1 << len(farthest) - 1 :])))
+    # At n: for each line, the farthest edge of it and the next 2**n - 1 lines.
+    farthest = [[held.right for held in ordered]]
+    while len(farthest[-1]) > (step := 1 << (len(farthest) - 1)):
+        farthest.append(list(map(max, farthest[-1], farthest[-1][step:])))
     edges = []
     for held in page:
         start = bisect_left(lefts, held.left - NEAR * held.size)

@@ -38,7 +38,7 @@ def test_a_workspace_is_its_folder_in_whatever_unicode_form(world):
         caller = with_workspace(Caller(key), name)
         assert visible_workspaces(access, caller) == [folder]
         assert resolve_workspace(access, caller).get(record.id).content == "A heron."
-        assert resources.find_note(access, Caller(key), resources.note_uri(name, "A heron.md")).record.id == record.id
+        assert resources.find_note(access, Caller(key), resources.note_uri(name, "A heron.md"))[1].id == record.id
     access.log_denied(Author("mcp"), PermissionDenied("the key lacks a scope"), composed)
     assert world.app.opened.audit.find(1)[0].workspace == folder
     assert OperationRunner(access, world.app.opened.settings)._visible_workspaces(Caller(key)) == {folder}
