@@ -150,8 +150,11 @@ test test-all: export PYTHONDONTWRITEBYTECODE :=
 # One process compiles the tests before the workers read them: together, each worker would compile all of them.
 COMPILED := { $(DEV) -m pytest --collect-only -q > /dev/null || true; }
 
+# Limit of `test`: eight minutes on two cores. It names the tests that took longest; one of several seconds is marked `slow`.
+LONGEST := --durations 10 --durations-min 3
+
 test: dev
-	$(call beside_lint,$(COMPILED); $(PYTEST) --in-memory --hypothesis-profile=ci -m "not slow and not faults" $(ARGS))
+	$(call beside_lint,$(COMPILED); $(PYTEST) --in-memory --hypothesis-profile=ci -m "not slow and not faults" $(LONGEST) $(ARGS))
 
 test-all: dev
 	$(call beside_lint,$(PYTEST) --hypothesis-profile=default $(ARGS))

@@ -72,6 +72,7 @@ def comes_in(rim, secret):
     return rim.rest("GET", "/thoughts", key=None, headers={"authorization": f"Bearer {secret}"}).status_code == 200
 
 
+@pytest.mark.slow
 def test_the_owners_key_is_reset_while_the_daemon_runs_and_while_it_does_not(tmp_path):
     with running(tmp_path / "state") as rim:
         lost = rim.secrets["owner"]
@@ -129,11 +130,13 @@ def listening(rim, secret):
     return ended
 
 
+@pytest.mark.slow
 def test_a_stream_ends_when_its_key_expires(rim):
     _, secret = rim.agent_access.keys.create("short", workspaces=None, expires_at=now_ms() + 3_000, now=now_ms())
     assert listening(rim, secret).wait(30)
 
 
+@pytest.mark.slow
 def test_streams_of_an_old_secret_end_with_it_and_those_of_the_new_one_stay(rim):
     keys = rim.agent_access.keys
     _, old = keys.create("changing", workspaces=None, now=now_ms())
@@ -213,6 +216,7 @@ def asked_often(rim, path, key):
         return [http.get(rim.url + path) for _ in range(200)]
 
 
+@pytest.mark.slow
 def test_who_asks_for_health_without_end_is_answered_and_slowed_only_with_a_bad_key(paced):
     patient = own_key(paced, "patient")
     for path in ("/readyz", "/healthz"):
@@ -610,6 +614,7 @@ REAL = {
 }
 
 
+@pytest.mark.slow
 def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(tmp_path):
     with running(tmp_path / "state") as rim:
         stream = listening(rim, rim.secrets["work"])

@@ -452,6 +452,7 @@ def test_law_1_captures_only(tmp_path, ways, every):
 SPELLINGS = (str, str.upper, str.title, lambda key: f" {key} ", lambda key: key.replace("o", "\uff4f"))
 
 
+@pytest.mark.slow
 def test_no_agent_sets_a_key_that_is_its_owner_s(tmp_path):
     """By no field, in no spelling, and by no text: neither of a note nor of a file."""
     with running(tmp_path) as rim:

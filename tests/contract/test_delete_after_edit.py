@@ -149,6 +149,7 @@ def test_a_note_that_a_person_has_just_edited_is_not_deleted_until_the_edit_is_r
     assert not any(other.exists() for other in stored)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tool", TOOLS)
 def test_a_save_at_the_very_moment_of_the_deletion_wins(rim, tool):
     make, delete = TOOLS[tool]

@@ -263,6 +263,7 @@ def test_the_family_has_an_endpoint_of_its_own_and_can_be_narrowed_to(rim):
     assert reading == [name for name in TOOLS if name.startswith(("get_", "open_", "find_", "search_", "query_"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["http", "sse", "stdio"])
 @pytest.mark.parametrize("mode", MODES)
 def test_without_the_header_there_is_no_workspace_even_for_a_key_that_opens_only_one(rim, way, mode):

@@ -398,6 +398,7 @@ def test_health_answers_while_all_threads_are_busy(rim):
         thread.join()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", ["/sse", "/mcp"])
 def test_an_open_stream_ends_when_its_key_is_revoked(tmp_path, path):
     with running(tmp_path / "state") as rim:

@@ -180,6 +180,7 @@ def test_hits_tell_whether_a_key_or_only_people_wrote_the_note(rim):
         assert told()[mine] == "key"
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     content=st.text(

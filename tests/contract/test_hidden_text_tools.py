@@ -188,6 +188,7 @@ def call(space, agent, name, given):
     return answer.json()
 
 
+@pytest.mark.slow
 def test_every_operation_reports_what_its_answer_hides(rim):
     assert set(CALLS) == set(OPERATIONS)
     space, hidden = rim.space(), set()

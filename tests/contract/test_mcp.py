@@ -340,6 +340,7 @@ def test_a_crash_tells_nothing(rim, mode):
     assert list(space.folder.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_nine_clients_on_all_ways_lose_and_double_nothing(rim):
     async def one(number):
         way, mode = (("http", "legacy"), ("http", "2026-07-28"), ("sse", "legacy"))[number % 3]

@@ -149,6 +149,7 @@ def test_two_memos_may_say_the_same(memos):
     assert contents(memos) == ["said twice"] * 2
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_byte_for_byte_what_went_in(one, rim):
     ids = {save(one, text)["memo_id"]: text for text in NASTY}
     assert {item["memo_id"]: item["content"] for item in found(one, k=100)} == ids

@@ -133,6 +133,7 @@ def test_every_tool_answers_as_the_seed_has_it(rim):
     assert good(space, "memory.relation.list", namespace="team")["edges"] == []
 
 
+@pytest.mark.slow
 def test_what_comes_back_is_byte_for_byte_what_went_in(rim):
     space = rim.space()
     made = calls(space, *(("memory.save", {"content": text, "metadata": {"n": n}}) for n, text in enumerate(NASTY)))

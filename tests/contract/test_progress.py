@@ -55,6 +55,7 @@ def test_a_call_that_takes_its_time_says_that_it_lives(rim, way, mode):
     assert all(total is None and message.startswith("running for") for _, total, message in told)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_large_capture_says_how_many_passages_are_embedded(rim, mode):
     space = rim.space()
@@ -92,6 +93,7 @@ def test_a_read_that_is_cancelled_gives_its_place_free(rim, mode):
     assert answer.structured_content["results"][0]["chunk_content"] == "the heron stands"
 
 
+@pytest.mark.slow
 def test_reads_that_nobody_waits_for_do_not_pile_up_without_end(rim):
     space = rim.space()
 

@@ -165,6 +165,7 @@ def test_writes_of_other_tools_name_this_one(rim):
         assert "propose_change" in refused["message"]
 
 
+@pytest.mark.slow
 def test_after_the_share_ends_no_answer_has_the_text_and_the_owner_still_decides(rim):
     made = propose(rim, text=TEXT.replace("xqoldzy", "xqnewzy"))
     ask(rim, "share.remove", workspace="work", paths=["References"])

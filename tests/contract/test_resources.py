@@ -206,6 +206,7 @@ def test_the_number_in_a_files_name_is_told_to_nobody(rim):
         assert read.contents[0].text == f"# Rent\n\nonce more of {space.name}"
 
 
+@pytest.mark.slow
 def test_a_note_that_is_no_utf_8_is_read_with_marks_and_a_huge_one_is_refused(rim):
     space = rim.space()
     space.folder.joinpath("Bytes.md").write_bytes(b"a \xff b\n")

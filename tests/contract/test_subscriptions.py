@@ -160,6 +160,7 @@ def test_each_is_told_of_its_own_notes_by_its_own_spelling(rim, space, mode):
     run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode):
     other = rim.space()
@@ -186,6 +187,7 @@ def test_each_change_in_a_workspace_is_an_update_of_its_context(rim, space, mode
     run(work())
 
 
+@pytest.mark.slow
 def test_what_the_owner_decides_in_the_note_of_a_context_is_an_update_of_it(tmp_path, monkeypatch):
     monkeypatch.setattr(contexts, "QUIET_S", 0.0)
     with served(tmp_path / "state", context=ContextSettings()) as rim:
@@ -318,6 +320,7 @@ def test_an_older_session_is_told_no_more_once_it_unsubscribed(rim, space):
     run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_revoked_key_is_told_nothing_more(tmp_path, mode):
     with served(tmp_path / "state") as rim:
@@ -403,6 +406,7 @@ def test_what_is_for_the_owner_alone_is_told_to_nobody(rim, space, mode):
     assert run(work()) == [ibis]
 
 
+@pytest.mark.slow
 def test_who_does_not_read_holds_up_nobody(rim, space):
     """However much there is to tell, a client that does not read delays no writer and no other listener."""
     space.capture("# Heron\n\nstands")
@@ -462,6 +466,7 @@ def test_a_write_succeeds_and_every_update_arrives_while_no_row_can_be_read(rim,
     run(work())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_notes_whose_rows_can_not_be_read_are_watched_and_then_forgotten(rim, space, monkeypatch, mode):
     files = [space.file_of(space.capture(f"# {name}\n\nstands")["id"]) for name in ("Heron", "Ibis")]

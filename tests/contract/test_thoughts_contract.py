@@ -143,6 +143,7 @@ def test_every_tool_answers_with_the_fields_of_its_contract(rim, dialect):
     assert good(space, dialect, "list_recent") == {"results": [], "next_before": None, "suspicious": []}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["rest", "2026-07-28"])
 def test_what_comes_back_is_byte_for_byte_what_went_in(rim, dialect):
     space = rim.space()
@@ -258,6 +259,7 @@ def test_twenty_at_once_lose_nothing_and_double_nothing(rim):
     assert len(space.tools.recent(100)) == 21
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dialect", ["rest", DIALECTS[-1]])
 def test_a_batch_has_an_end_although_all_notes_have_one_time(rim, dialect):
     space = rim.space()

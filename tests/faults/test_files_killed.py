@@ -104,6 +104,7 @@ def upload_killed(folder: Path, step: str, nth: int, moment: str) -> None:
         filing.close()
 
 
+@pytest.mark.slow
 def test_an_upload_that_is_killed_before_its_note_is_indexed_is_gone_on_with(tmp_path):
     upload_killed(tmp_path, "commit", 1, "before")
 

@@ -262,6 +262,7 @@ def uploaded_at_once(folder: Path, clients: int, files: int) -> None:
         assert len(stored) == clients * files
 
 
+@pytest.mark.slow
 def test_agents_that_upload_at_once_lose_and_mix_up_nothing(tmp_path):
     uploaded_at_once(tmp_path, 3, 2)
 

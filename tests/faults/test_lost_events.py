@@ -306,6 +306,7 @@ def removed_and_made(daemon, path, text):
 SAVES = [direct, truncated, replaced, replaced_from_hidden, as_vim, swapped, in_pieces, removed_and_made]
 
 
+@pytest.mark.slow
 def test_every_way_to_save_is_found_with_its_last_text_and_leaves_no_ghost(daemon):
     for way in SAVES:
         daemon.write(f"{way.__name__}.md", f"the old bunting of {way.__name__}\n")

@@ -222,6 +222,7 @@ def test_a_demo_that_was_killed_leaves_nothing_and_its_lines_still_lead_to_the_n
     assert memex.demos() == []
 
 
+@pytest.mark.slow
 def test_stop_ends_the_daemon_and_comes_back_when_it_has_ended(memex):
     with pytest.raises(Failed) as failed:
         memex.run("stop")

@@ -68,6 +68,7 @@ def test_a_save_by_replacing_the_file_is_an_edit(memex):
     assert memex.found("turnstones", mode="text") == []
 
 
+@pytest.mark.slow
 def test_a_folder_is_moved_in_and_out(memex):
     outside = memex.folder / "Outside"
     for number in range(5):
@@ -82,6 +83,7 @@ def test_a_folder_is_moved_in_and_out(memex):
     memex.settled()
 
 
+@pytest.mark.slow
 def test_a_checkout_of_an_older_commit_and_back(memex):
     for number in range(3):
         memex.write(f"Git/Page {number}.md", f"the old page {number} speaks of basalt\n")
@@ -153,6 +155,7 @@ def test_a_second_daemon_is_refused_with_a_way_out(memex):
     assert "stop it first" in refused
 
 
+@pytest.mark.slow
 def test_a_daemon_with_another_state_folder_is_refused_unless_it_is_forced(memex, tmp_path):
     (tmp_path / "link").symlink_to(memex.vault)
     other = Memex(tmp_path, vault=tmp_path / "link")
@@ -214,6 +217,7 @@ def test_commands_answer_alike_with_the_daemon_and_without(memex):
     assert again.value.err == failed.value.err
 
 
+@pytest.mark.slow
 def test_a_stop_lets_a_capture_in_flight_finish(memex):
     def capture(number):
         content = f"in flight {number} " + "waders wade " * 150

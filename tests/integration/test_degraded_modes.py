@@ -180,6 +180,7 @@ def test_each_degraded_state_is_in_every_answer(world, unwell, words):
             assert str(world.vault.parent) not in text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "shared", "informed"),
     [

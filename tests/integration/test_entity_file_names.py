@@ -58,6 +58,7 @@ def told(world, name):
     return re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z|\b1\d{12}\b", "time", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_an_agent_learns_nothing_of_notes_that_have_the_name(tmp_path, name):
     known = []

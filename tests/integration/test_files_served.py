@@ -41,6 +41,7 @@ def found(world, text):
     return [hit.record for hit in world.app.agent_access.workspace("default").search(Query(text)).hits]
 
 
+@pytest.mark.slow
 def test_what_is_dropped_while_the_daemon_runs_is_found(world, tmp_path):
     world.write("Note.md", "mine\n")
     world.git("init", "-q")
@@ -103,6 +104,7 @@ def test_a_key_cannot_have_a_file_of_the_vault_read(world, tmp_path):
     assert "my own text" in kept.content
 
 
+@pytest.mark.slow
 def test_a_missing_file_is_told_where_people_and_agents_look(world):
     world.write("Captures/default/a.txt", "The walrus sleeps.")
     with world.serving():

@@ -172,6 +172,7 @@ def test_hooks_and_the_poll_alone_keep_the_index_true_when_the_watcher_hears_not
     assert len(took) == 13
 
 
+@pytest.mark.slow
 def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way_out(tmp_path, monkeypatch):
     (tmp_path / "home").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -193,6 +194,7 @@ def test_captures_and_searches_work_in_every_state_and_the_owner_is_told_the_way
         world.close()
 
 
+@pytest.mark.slow
 def test_a_lock_held_for_a_while_loses_no_capture_and_the_index_catches_up(tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "PATIENCE_S", 3.0)
     monkeypatch.setattr(head_follower, "POLL_S", 0.5)
@@ -281,6 +283,7 @@ def test_adding_everything_while_captures_are_written_does_not_fail(tmp_path):
     world.close()
 
 
+@pytest.mark.slow
 def test_with_a_usual_umask_notes_and_commits_are_as_open_as_a_person_s_and_the_state_is_private(tmp_path, models):
     before = os.umask(0o022)
     try:

@@ -131,6 +131,7 @@ def test_relations_made_at_once_on_one_node_are_all_kept_and_none_twice(space):
     assert edges == wanted | {("Hub", "all", "Leaf 0")}
 
 
+@pytest.mark.slow
 def test_all_kinds_of_writes_at_once_end_in_one_truth(space):
     with member(space) as one:
         facts = [f"fact {n}" for n in range(1, MANY + 1)]
@@ -183,6 +184,7 @@ def test_of_writers_with_one_version_only_one_succeeds(space):
     assert Counter(at_once(space, work)) == {"ok": 1, "CONFLICT": MANY - 1}
 
 
+@pytest.mark.slow
 def test_a_person_who_edits_while_agents_write_loses_nothing(space):
     with member(space) as one:
         one.good("create_entities", entities=[{"name": "Hub", "entity_type": "x", "observations": ["first"]}])

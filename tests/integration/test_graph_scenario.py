@@ -409,6 +409,7 @@ def test_a_graph_of_200_entities_is_built_edited_by_hand_and_consolidated(tmp_pa
         print(f"{what:<{width}}  {value}")  # noqa: T201 - as above
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workspace", ["default", "work"])
 def test_the_demo_s_own_entities_are_nodes_as_they_stand(tmp_path, workspace):
     def fill(world):

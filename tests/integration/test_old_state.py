@@ -124,6 +124,7 @@ def test_no_note_is_embedded_again(old, bundled, models):
     assert (build(old), builds(old)) == (before, [before])
 
 
+@pytest.mark.slow
 def test_the_daemon_of_an_installed_unit_takes_the_state_over(old):
     before = build(old)
     served(old, program(old, "memex-module"))

@@ -60,6 +60,7 @@ def listening(browser):
     return heard
 
 
+@pytest.mark.slow
 def test_one_page_serves_every_link_until_it_is_stopped(memex):
     with ThreadPoolExecutor() as pool:
         links = list(pool.map(lambda _: memex.link(), range(3)))
@@ -89,6 +90,7 @@ def test_a_capture_reaches_an_open_page_and_the_day_of_its_agent(memex):
     assert "created" in text
 
 
+@pytest.mark.slow
 def test_the_page_outlives_a_killed_daemon_and_continues_with_the_next(memex):
     browser = memex.browser()
     heard = listening(browser)
@@ -107,6 +109,7 @@ def test_the_page_outlives_a_killed_daemon_and_continues_with_the_next(memex):
     assert browser.get("/").status_code == 200
 
 
+@pytest.mark.slow
 def test_without_an_open_page_nobody_asks_the_daemon(memex):
     browser = memex.browser()
     browser.text("/")
@@ -202,6 +205,7 @@ serve(load({'state': sys.argv[1]}, os.environ), command=['memex'], on_bound=prin
     assert done.stdout.startswith("http://127.0.0.1:")
 
 
+@pytest.mark.slow
 def test_a_page_of_another_version_is_replaced(memex):
     first = memex.link()
     folder = memex.folder / "newer"
@@ -215,6 +219,7 @@ def test_a_page_of_another_version_is_replaced(memex):
     assert second["pid"] != first["pid"]
 
 
+@pytest.mark.slow
 def test_the_page_imports_no_store_no_model_and_no_server_for_agents():
     code = "import sys, syncd.page.server; print(*sys.modules)"
     loaded = subprocess.run(

@@ -67,6 +67,7 @@ def test_a_wrong_address_is_answered(browser, query):
     assert browser.get("/activity", **query).status_code in (200, 400)
 
 
+@pytest.mark.slow
 def test_a_long_log_has_pages(memex, browser):
     for number in range(101):
         memex.capture(f"Page {number} of the log.")

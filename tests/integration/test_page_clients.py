@@ -142,6 +142,7 @@ def test_a_settings_file_is_written_and_its_entry_taken_back_with_the_key(memex,
     assert json.loads(file.read_text()) == {"mcpServers": {"docs": {"url": "x"}}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("client", "name"), [("claude-code", ".claude/settings.json"), ("codex", ".codex/hooks.json")])
 def test_a_tick_adds_the_hook_of_the_command_and_revoking_the_key_takes_it_away(memex, browser, client, name):
     end_all(memex)
@@ -337,6 +338,7 @@ def test_a_workspace_that_is_not_there_has_no_shares(browser):
     assert browser.get("/clients/shares", workspace="nowhere").status_code == 404
 
 
+@pytest.mark.slow
 def test_what_is_never_shared_is_named_with_its_origin(tmp_path, models):
     class Withholding(WithDesktop):
         @property

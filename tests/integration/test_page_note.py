@@ -101,6 +101,7 @@ def test_a_file_that_no_search_finds_is_not_called_gone(memex, browser):
     assert "no longer exists" in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("created", ["0001-01-01T00:00:00Z", "9999-12-31T23:59:59.999Z"])
 def test_a_note_from_the_end_of_the_calendar_is_shown(memex, browser, created):
     note, capture = f"Quokka {created[:4]}.md", f"Captures/default/Quokka {created[:4]}.md"

@@ -109,6 +109,7 @@ def test_a_proposal_whose_note_changed_changes_nothing_and_says_so(memex):
     assert "Never" in file.read_text()
 
 
+@pytest.mark.slow
 def test_a_change_after_the_merge_prevents_its_undo_and_is_named(memex):
     browser = memex.browser()
     browser.post("/reports/scan")

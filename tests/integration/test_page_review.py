@@ -373,6 +373,7 @@ def test_a_text_without_a_version_overwrites_nothing(memex, browser):
     assert "My text." not in (memex.vault / path).read_text()
 
 
+@pytest.mark.slow
 def test_a_text_survives_a_daemon_that_is_gone(memex, browser):
     path = capture(memex, "Filter")
     fields, token = form(browser.text("/review/edit", capture=path), id="main"), browser.csrf
@@ -418,6 +419,7 @@ def test_a_step_is_undone_only_while_it_is_the_last_one(memex, browser):
     assert first in follow(browser, browser.post("/review/undo", **old))
 
 
+@pytest.mark.slow
 def test_a_text_beyond_what_a_card_shows_is_named_and_never_called_the_same(memex, browser):
     beginning = "A sentence that both versions begin with.\n\n" * 600
     path = capture(memex, "Long", f"{beginning}The end.")

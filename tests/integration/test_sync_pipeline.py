@@ -129,6 +129,7 @@ def test_the_gnarly_vault_goes_through_the_whole_pipe(world, tmp_path):
     assert world.dump() == world.rebuilt(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_no_bomb_takes_a_second(world):
     beasts = {f"Frontmatter/{beast.name}.md" for beast in BOMBS}
     bombs = [one for one in gnarly.SHAPES if one.path in beasts or one.path.startswith(("Bodies/", "Encodings/"))]
@@ -173,6 +174,7 @@ class Poison(FakeEncoder):
         return super().count_tokens(texts)
 
 
+@pytest.mark.slow
 def test_one_poisoned_note_stops_no_other_and_is_named(tmp_path):
     world = World(tmp_path, embedder=fake_embedder(Poison()))
     try:
@@ -203,6 +205,7 @@ class Saving(FakeEncoder):
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
+@pytest.mark.slow
 def test_a_save_waits_for_no_heavy_note(tmp_path):
     """One may take minutes to embed, and many of them together much memory."""
     encoder = Saving()
@@ -390,6 +393,7 @@ def test_rows_that_were_to_be_kept_and_changed_meanwhile_are_replaced(world, tmp
     assert dump_index(index) == world.rebuilt(tmp_path / "fresh")["captures"]
 
 
+@pytest.mark.slow
 def test_a_large_note_that_is_as_it_was_indexed_is_not_parsed_again(world):
     note = world.write("Captures/default/Large.md", MARKED.format("") + "The heron stood still. " * 30_000)
     world.run()
@@ -549,6 +553,7 @@ def test_every_way_to_save_is_indexed_once_with_the_final_text(world, tmp_path):
     assert world.dump() == world.rebuilt(tmp_path / "other")
 
 
+@pytest.mark.slow
 def test_a_root_that_goes_and_comes_back_loses_nothing(world):
     for number in range(3):
         world.write(f"{number}.md", f"the pipit {number}\n")
@@ -602,6 +607,7 @@ def without_ids(raw: bytes) -> bytes:
     return b"".join(kept)
 
 
+@pytest.mark.slow
 def test_a_note_dropped_into_the_inbox_is_adopted_once_it_is_quiet_and_git_sees_no_more(tmp_path):
     world = World(tmp_path, sync=SyncSettings(quiet_s=0.05, patience_s=0.2, adopt_s=3.0, listing_s=3600.0))
     try:
@@ -735,6 +741,7 @@ def test_what_is_held_is_let_go_when_a_person_agrees(world):
         assert len(indexed(world)) == 15
 
 
+@pytest.mark.slow
 def test_what_is_held_comes_back_in_parts_and_the_rest_goes(world):
     many(world)
     with world.serving():
@@ -750,6 +757,7 @@ def test_what_is_held_comes_back_in_parts_and_the_rest_goes(world):
         world.settled()
 
 
+@pytest.mark.slow
 def test_what_is_held_goes_after_the_time_of_certainty(world):
     many(world)
     with quick(removal_rules, CERTAIN=2.5), world.serving():
@@ -761,6 +769,7 @@ def test_what_is_held_goes_after_the_time_of_certainty(world):
         assert not held(world)
 
 
+@pytest.mark.slow
 def test_a_checkout_is_let_through_though_git_moves_head_last(world):
     world.write("Base.md", "base\n")
     world.git("init", "-q")
@@ -804,6 +813,7 @@ def test_a_commit_does_not_release_the_brake_for_notes_that_it_did_not_take(worl
 # (e) renames
 
 
+@pytest.mark.slow
 def test_a_moved_folder_embeds_nothing_and_trips_no_brake(tmp_path):
     world = World(tmp_path)
     try:
@@ -1010,6 +1020,7 @@ class Ordered(FakeEncoder):
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
+@pytest.mark.slow
 def test_a_saved_note_waits_for_at_most_one_large_note(tmp_path, monkeypatch):
     monkeypatch.setattr(change_plan, "WINDOW_BYTES", 1_000)
     monkeypatch.setattr(index_pass, "LARGE_TEXT", 1_000)
@@ -1041,6 +1052,7 @@ def test_a_saved_note_waits_for_at_most_one_large_note(tmp_path, monkeypatch):
         world.close()
 
 
+@pytest.mark.slow
 def test_a_build_that_can_not_be_made_keeps_no_edit_out(world, tmp_path):
     many(world)
     world.run()
@@ -1076,6 +1088,7 @@ class Breakable(FakeEncoder):
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
+@pytest.mark.slow
 def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
     encoder = Breakable()
     embedder = Embedder(
@@ -1114,6 +1127,7 @@ def test_with_a_broken_encoder_words_are_searched_and_it_comes_back(tmp_path):
 # (h) nobody waits behind a bulk run
 
 
+@pytest.mark.slow
 def test_captures_and_saves_do_not_wait_behind_a_bulk_run(tmp_path):
     slow = Slow()
     slow.pause = 1.5
@@ -1193,6 +1207,7 @@ def test_a_pipe_with_nothing_to_do_does_nothing(world):
         world.vault.with_name("away").rename(world.vault)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["", "vault.lance", "vault.db", "captures.lance"])
 def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_with_nothing(world, part):
 
@@ -1221,6 +1236,7 @@ def test_an_index_taken_away_under_the_daemon_is_built_anew_and_never_answers_wi
     assert len(indexed(world)) == 41
 
 
+@pytest.mark.slow
 def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world):
     many(world)
     with world.serving():
@@ -1238,6 +1254,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
         assert world.app.opened.builds.live.folder != broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "harm",
     ["vault.lance", "vault.db", "vault.lance and vault.db", "current", "torn current", "made.json", "everything"],

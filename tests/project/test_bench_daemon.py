@@ -31,6 +31,7 @@ def test_a_question_without_an_answer_is_told_and_the_next_one_answered(measured
     assert measured.ask("run", job="review") == ""
 
 
+@pytest.mark.slow
 def test_the_rows_of_calls_have_a_figure_and_ratios(measured):
     rows = [headline.searches(measured, "40 chunks", times=3), headline.layers(measured, times=8)]
     assert all(row.figure and min(row.ratios.values()) > 0 for row in rows)

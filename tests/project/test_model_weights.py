@@ -35,6 +35,7 @@ def test_numbers_are_rounded_to_half_precision_as_numpy_rounds_them(numbers):
         assert b"".join(model_weights.to_half(tensor)) == np.array(tensor, np.float16).tobytes()
 
 
+@pytest.mark.slow
 def test_files_of_an_earlier_version_are_removed(tmp_path):
     (tmp_path / "weights.bin").write_text("in fp32")
     model_weights.provide(tmp_path)

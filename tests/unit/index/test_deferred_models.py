@@ -53,6 +53,7 @@ def test_of_two_blocks_the_last_one_to_end_ends_the_deferral():
     assert DEFER not in BaseModel.model_config
 
 
+@pytest.mark.slow
 def test_the_server_is_imported_so_and_reads_a_request():
     done = subprocess.run(
         [sys.executable, "-c", SERVER], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False

@@ -169,6 +169,7 @@ FIELDS = (
 )
 
 
+@pytest.mark.slow
 @given(JSON, st.dictionaries(st.sampled_from(FIELDS), JSON))
 def test_whatever_is_asked_gives_a_query_or_invalid_argument(text, fields):
     try:

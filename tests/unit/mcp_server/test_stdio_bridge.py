@@ -113,6 +113,7 @@ def test_a_daemon_that_is_down_is_told_at_once():
     assert "memex serve" in told["error"]["message"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["bad", "expired", "rest-only"])
 def test_a_refused_key_is_told_with_the_status(rim, key):
     with bridge(rim.url, rim.secrets[key]) as host:
@@ -181,6 +182,7 @@ def test_an_id_that_json_rpc_does_not_know_is_refused(rim, asked):
     assert (refused["id"], refused["error"]["code"]) == (None, -32600)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("params", [[1], "x", 5])
 def test_params_of_another_shape_are_refused_by_the_daemon(rim, params):
     with bridge(rim.url, rim.secrets["full"]) as host:
@@ -189,6 +191,7 @@ def test_params_of_another_shape_are_refused_by_the_daemon(rim, params):
     assert refused["error"]["code"] in (-32600, -32602)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("status", "kind", "body", "code"),
     [
@@ -220,6 +223,7 @@ def test_any_answer_of_a_sick_daemon_becomes_one_error(status, kind, body, code)
     assert told["error"]["data"]["code"] == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("said", [b"", b": ping\n\n", b'data: {"jsonrpc":"2.0","method":"notifications/message"}\n\n'])
 def test_a_stream_that_ends_without_an_answer_counts_as_lost(said):
     with answering(200, "text/event-stream", said) as url, bridge(url, "k") as host:

@@ -48,6 +48,7 @@ os._exit(2)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "module",
     [
@@ -129,6 +130,7 @@ def test_a_text_is_read_to_its_last_allowed_token_and_no_further(bundled):
     assert encode(bundled, [full + "dog"])[0] @ end < 0.9999
 
 
+@pytest.mark.slow
 def test_threads_share_the_model_without_disturbing_each_other(bundled):
     texts = [f"{'word ' * (n % 40)}{n}" for n in range(40)]
     expected = encode(bundled, texts)
@@ -225,6 +227,7 @@ def test_a_runtime_that_gives_other_vectors_is_refused(monkeypatch):
         BundledEncoder(BundledSettings(), threads=1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fast", "precision", "name"),
     [(True, "fp32", "blocks"), (False, "fp32", "fp32"), (True, "int8", "int8"), (False, "int8", "int8")],

@@ -75,6 +75,7 @@ def test_the_bundled_preset_has_the_facts_of_the_bundled_model(bundled):
     assert PRESETS[0].dimensions == bundled.dimensions
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("architecture", "name"),
     list(zip(ARCHITECTURES, ("snowflake-arctic-embed-s", "multilingual-e5-small", "ruri-v3-30m"), strict=True)),

@@ -61,6 +61,7 @@ def tiny(tmp_path_factory) -> Path:
     return folder / "model"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fp32", "blocks"])
 def test_the_bundled_graphs_give_the_vectors_of_sentence_transformers(original, name):
     ours = bundled_model.load_graph(name).compute_vectors(REAL)
@@ -106,6 +107,7 @@ def test_what_changes_vectors_changes_the_identity(tiny, original):
     assert again.identity == whole.identity  # whatever runs it
 
 
+@pytest.mark.slow
 def test_both_lanes_work_at_once_and_agree(original):
     expected = original.encode(REAL, kind="document", urgent=False)
     apart: list[float] = []

@@ -146,6 +146,7 @@ def test_relations_of_many_notes_share_their_words():
     assert a.target is b.target
 
 
+@pytest.mark.slow
 def test_a_relation_takes_few_bytes():
     def parsed(number):
         lines = "".join(f"- part_of:: [[Node {(number * 7 + step) % 300}]]\n" for step in range(10))
@@ -312,6 +313,7 @@ def test_links_lead_where_the_rule_says(nodes):
         assert (found and found.path) == expected
 
 
+@pytest.mark.slow
 def test_a_large_graph_is_walked_without_looking_at_all_of_it():
     count, each = 5_000, 10
     made = graph(

@@ -168,6 +168,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("names", "piece"),
     [

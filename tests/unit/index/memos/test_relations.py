@@ -175,6 +175,7 @@ def test_many_relations_without_a_target_take_few_rounds(tmp_path, monkeypatch):
     catalog.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1_200])
 def test_more_memos_than_one_question_holds(tmp_path, count):
     notes = [Note(f"Captures/one/N{n}.md", f"n{n}", ((f"n{(n + 1) % count}", "x", "t", 1),)) for n in range(count)]

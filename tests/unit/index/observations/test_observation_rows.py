@@ -357,6 +357,7 @@ class Power:
         return getattr(self._real, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["_store.replace", "catalog.write"])
 @pytest.mark.parametrize(
     "changed",

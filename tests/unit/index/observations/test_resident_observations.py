@@ -198,6 +198,7 @@ def test_rows_that_became_too_many_before_they_were_loaded_are_not_read(store, m
     assert not reads
 
 
+@pytest.mark.slow
 def test_nothing_is_left_of_a_perspective_that_is_gone_or_of_replaced_rows():
     state = ObservationVectors.of([], DIMENSIONS)
     for turn in range(1_500):

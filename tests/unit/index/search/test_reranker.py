@@ -431,6 +431,7 @@ def test_the_mode_and_what_else_was_degraded_are_kept(world, reranker):
     assert (answer.mode, answer.degraded, len(answer.hits)) == ("text", ("no encoder is ready",), 2)
 
 
+@pytest.mark.slow
 def test_none_is_made_and_nothing_imported_unless_it_is_set(tmp_path):
     code = (
         "import sys, tests.support.world as w; from pathlib import Path; world = w.World(Path(sys.argv[1]));"

@@ -102,6 +102,7 @@ def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
     assert np.mean([len(set(a) & set(b)) / 6 for a, b in zip(near.tolist(), likely.tolist(), strict=True)]) >= 0.95
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("exact", [0, 10_000])
 @pytest.mark.parametrize("n", [0, 1, 2, 600, 1_200])
 def test_one_comparison_gives_the_pairs_and_the_groups_of_two(n, exact):

@@ -73,6 +73,7 @@ def test_nothing_to_do_writes_no_version(store):
     assert store._run(store._table.version()) == before
 
 
+@pytest.mark.slow
 def test_many_documents_are_one_step(store):
     store.replace({f"d{n}": [row(f"d{n}", 0, f"text {n}")] for n in range(6_001)})
     assert store.count() == 6_001
@@ -246,6 +247,7 @@ def keep_writing(uri: str, n: int, acknowledge: Connection) -> None:
             store.maintain()
 
 
+@pytest.mark.slow
 def test_a_kill_loses_nothing_that_was_acknowledged(tmp_path):
     processes = multiprocessing.get_context("forkserver")
     processes.set_forkserver_preload(["tests.unit.index.storage.test_chunk_store"])

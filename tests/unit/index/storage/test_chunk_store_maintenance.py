@@ -25,6 +25,7 @@ from tests.support.shifted_clock import Clock
 from tests.support.until import until
 
 
+@pytest.mark.slow
 def test_maintenance_changes_no_answer_and_removes_what_is_old(store):
     for n in range(60):
         store.replace({f"d{n % 20}": [row(f"d{n % 20}", k, f"word{n % 20} take {n} part {k}") for k in range(2)]})
@@ -130,6 +131,7 @@ print(kilobytes("VmHWM") - before)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the peak is read from /proc")
 def test_merging_the_index_of_very_many_words_needs_little_memory(tmp_path):
     command = [sys.executable, "-c", MERGE, str(tmp_path / "s.lance")]
@@ -160,6 +162,7 @@ def test_a_failure_of_maintenance_is_tried_again_and_its_cause_is_logged_once(st
     assert len([record for record in caplog.records if "something of the disk" in record.message]) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", ["optimize", "reconnect", "count"])
 def test_maintenance_that_fails_counts_its_commits_once(store, monkeypatch, step):
     """Counted twice, they would be too many to remove their versions while readers wait, and removal would take minutes."""
@@ -180,6 +183,7 @@ def test_maintenance_that_fails_counts_its_commits_once(store, monkeypatch, step
     assert found(store, "text") == ["a"]
 
 
+@pytest.mark.slow
 def test_very_many_versions_are_removed_while_others_read_and_write(store, monkeypatch):
     monkeypatch.setattr(chunk_store, "UNPRUNED", 0)
     monkeypatch.setattr(chunk_store, "MARGIN", 1.0)
@@ -287,6 +291,7 @@ store.close()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
 def test_a_clock_that_leaps_ahead_takes_no_file_from_a_reader(tmp_path):
     clock = Clock(tmp_path)
@@ -302,6 +307,7 @@ def test_a_clock_that_leaps_ahead_takes_no_file_from_a_reader(tmp_path):
     assert done.stdout.split() == ["0", "6"], done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unpruned", [0, 10_000], ids=["few versions", "many versions"])
 def test_no_search_waits_for_maintenance_that_waits_until_the_rows_are_loaded(store, monkeypatch, unpruned):
     monkeypatch.setattr(chunk_store, "DRAIN", 5.0)

@@ -115,6 +115,7 @@ def test_it_works_on_an_object_store_as_on_a_disk(options):
     again.close()
 
 
+@pytest.mark.slow
 def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
     store = opened(options, "torn")
     store.replace({"a": [row()]})
@@ -133,6 +134,7 @@ def test_a_table_whose_versions_are_gone_is_not_taken_for_an_empty_one(options):
     store.close()
 
 
+@pytest.mark.slow
 def test_a_whole_daemon_keeps_its_chunks_there(options, tmp_path):
     on_s3 = IndexSettings(uri=f"s3://{BUCKET}/daemon", storage_options=options)
     world = World(tmp_path, index=on_s3)

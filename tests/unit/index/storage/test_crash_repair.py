@@ -147,6 +147,7 @@ def test_a_table_that_is_gone_is_made_anew_and_says_so(damaged):
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("damage", ["empty", "cut", "gone"])
 def test_torn_indices_are_made_again_without_losing_a_row(damaged, damage, monkeypatch):
     monkeypatch.setattr("index.storage.maintenance_policy.SCAN", 1)

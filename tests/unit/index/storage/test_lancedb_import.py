@@ -7,6 +7,8 @@ import json
 import subprocess
 import sys
 
+import pytest
+
 from index.storage import lancedb_import
 
 IMPORT = """
@@ -36,6 +38,7 @@ print(json.dumps({
 """
 
 
+@pytest.mark.slow
 def test_the_client_comes_when_it_is_used_and_no_earlier(tmp_path):
     command = [sys.executable, "-c", IMPORT + USES, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)

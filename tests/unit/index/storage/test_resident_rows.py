@@ -142,6 +142,7 @@ def test_what_has_no_direction_is_near_to_nothing():
     assert rows.nearest(nought, ALL, 9) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("common", [0.0, 40.0], ids=["all directions", "a narrow cone"])
 def test_of_many_rows_the_nearest_are_found_among_candidates(common):
     count, rng = 6_000, np.random.default_rng(3)
@@ -189,6 +190,7 @@ CHANGES = st.lists(
 )
 
 
+@pytest.mark.slow
 @given(CHANGES)
 def test_each_state_stays_as_it_was(changes):
     with pytest.MonkeyPatch.context() as patch:
@@ -237,6 +239,7 @@ def test_a_write_is_found_by_the_next_search(store):
     assert store._table.seen.rows is not None and both(store, "new words") == (["a"], ["a"])
 
 
+@pytest.mark.slow
 def test_what_is_written_while_the_rows_are_recalled_is_there(store, monkeypatch):
     store.replace({name: [row(name, 0, f"old {name}")] for name in "abc"})
     real, reading, go = store._table.all_rows, threading.Event(), threading.Event()

@@ -80,6 +80,7 @@ def test_the_score_of_a_shared_note_tells_nothing_of_notes_that_are_not_shared_w
     assert among.with_words("river boat", shared, MOST) == alone.with_words("river boat", ALL, MOST) != []
 
 
+@pytest.mark.slow
 def test_the_scores_are_those_of_lancedb(store):
     rng = random.Random(3)
     words = [*WORDS, *(f"word{n}" for n in range(40))]
@@ -154,6 +155,7 @@ def test_the_scores_do_not_depend_on_the_writes(changes, late, query):
         assert scores(state, query) == pytest.approx(scores(fresh(documents), query), rel=1e-5)
 
 
+@pytest.mark.slow
 def test_words_that_no_row_has_any_more_are_forgotten():
     state = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS, split_words)
     for turn in range(5_000):
@@ -187,6 +189,7 @@ def test_rows_keep_their_tags(before, after, data):
             assert having == [not set(asked).isdisjoint(tags) for tags in expected]
 
 
+@pytest.mark.slow
 def test_the_room_for_tags_does_not_grow_with_replaced_rows():
     state = Rows.of([replace(row("a", 0, "stays"), tags=("stays",))], 1, DIMENSIONS, split_words)
     for turn in range(5_000):

@@ -37,6 +37,7 @@ def test_it_agrees_with_markdown_it(text):
     assert remove_emphasis(text) == "".join(token.content for token in tokens)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["*a _b ", "_a ", "*", "* ", "a*b_", "*a**b_c__", "**a ", "a** ", "==a ", "a~~"])
 def test_no_text_takes_long(piece):
     text = piece * (50_000 // len(piece))

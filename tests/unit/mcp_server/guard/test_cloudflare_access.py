@@ -269,6 +269,7 @@ def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, key
     assert "2 known keys stay in use" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_server_of_keys_that_hangs_delays_only_who_needs_it_and_not_for_long(team, keys):
     timer = Timer()
     access = door(team, keys, timer)

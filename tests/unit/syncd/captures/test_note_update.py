@@ -191,6 +191,7 @@ def test_an_encoder_that_fails_leaves_the_old_note_whole(tmp_path):
         world.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("part", ["_store", "catalog"])
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 def test_an_index_that_fails_leaves_the_old_note_whole(world, space, part, after):
@@ -229,6 +230,7 @@ class Failing:
         return failing
 
 
+@pytest.mark.slow
 def test_of_many_that_compare_the_version_one_wins_each_time(world, space):
     first = space.capture("0").record
     won = []

@@ -99,6 +99,7 @@ def test_a_diff_that_ends_its_search_early_still_gives_the_wanted_text(before, a
     assert (apply_hunks(parse_diff(diff), old) if diff else old) == new
 
 
+@pytest.mark.slow
 def test_the_search_for_equal_lines_ends():
     lines = [f"{number:x}\n" for number in range(4000)]
     repeated = "".join(f"{line}and\n" for line in lines) * 10

@@ -80,6 +80,7 @@ def test_a_lock_of_twenty_seconds_is_waited_for(rig):
     assert rig.held(A) == b"one\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", ["two\n", None])
 @pytest.mark.parametrize("killed", [False, True])
 def test_a_commit_that_fails_leaves_nothing_staged(rig, tmp_path, monkeypatch, killed, later):
@@ -97,6 +98,7 @@ def test_a_commit_that_fails_leaves_nothing_staged(rig, tmp_path, monkeypatch, k
     assert (rig.held(A), rig.status()) == (later and later.encode(), [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["refs/heads/main.lock", "HEAD.lock"])
 def test_a_lock_of_a_branch_is_waited_for_too(rig, name):
     rig.agent(A, "one\n")
@@ -113,6 +115,7 @@ def test_a_lock_of_a_branch_is_waited_for_too(rig, name):
     assert rig.status() == []
 
 
+@pytest.mark.slow
 def test_another_program_that_commits_everything_at_once_loses_nothing(rig):
     stop = threading.Event()
 

@@ -38,6 +38,7 @@ def test_large_files_are_committed_and_deleted(rig, tmp_path):
     assert rig.held("Captures/default/Files/l.bin") is None
 
 
+@pytest.mark.slow
 def test_many_files_are_committed_without_all_of_them_in_memory(rig):
     for number in range(12):
         rig.agent(f"Captures/default/Files/{number}.bin", b"\0" + os.urandom(1_000_000))

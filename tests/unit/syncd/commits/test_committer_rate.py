@@ -32,6 +32,7 @@ def test_an_hour_of_ordinary_use_gives_four_automatic_commits_at_most(hour):
     assert {name for names in told for name in names.split(",") if name} == {"claude-code", "chat", "cursor"}
 
 
+@pytest.mark.slow
 def test_suggestions_cause_no_commit_of_their_own_and_go_into_the_next_one(hour):
     hour.rig.agent("Captures/default/A.md", "one\n")
     hour.rig.agent("Captures/Review.base", "views: []\n", REVIEW)
@@ -59,6 +60,7 @@ def test_a_capture_is_committed_once_it_is_quiet_with_what_was_suggested_for_it(
     assert b"promote" in hour.rig.held("Captures/default/A.md")
 
 
+@pytest.mark.slow
 def test_an_agent_that_writes_all_the_time_is_committed_all_the_same(hour):
     events = [
         (second, lambda second=second: hour.rig.agent("Captures/default/A.md", f"{second}\n"))

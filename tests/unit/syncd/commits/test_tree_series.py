@@ -67,6 +67,7 @@ def can_exist(files, series):
     return True
 
 
+@pytest.mark.slow
 @examples(80)
 @given(
     before=st.dictionaries(
@@ -256,6 +257,7 @@ def test_everything_that_a_series_writes_is_synced_before_head_names_it(rig, wat
         assert all(call.endswith(" 1") for call in writing), writing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", ["hash-object -t tree", "commit-tree", "hash-object -t commit"])
 def test_a_series_that_git_can_t_write_changes_nothing(rig, watched, command):
     head = rig.git("rev-parse", "HEAD")
@@ -307,6 +309,7 @@ def test_commits_whose_order_matters_are_no_series(rig, series):
     assert rig.git("rev-parse", "HEAD") == head
 
 
+@pytest.mark.slow
 def test_a_filter_has_its_time_for_each_commit_of_a_series(rig, monkeypatch):
     rig.git("config", "filter.slow.clean", "sleep 0.4; cat")
     rig.person(".gitattributes", "Captures/** filter=slow\n")

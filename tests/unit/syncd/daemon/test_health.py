@@ -468,6 +468,7 @@ def test_every_part_has_an_entry(world):
     assert {part for part, *_ in ENTRIES} == {part.name for part in world.app.health.parts} | {"index"}
 
 
+@pytest.mark.slow
 def test_every_sentence_of_the_program_has_an_entry():
     sentences = {sentence for _, sentence, _ in ENTRIES}
     forms = "|".join(sorted({re.escape(sentence.partition(":")[0]) for sentence in sentences}))

@@ -100,6 +100,7 @@ def test_a_state_that_can_not_be_told_takes_no_sign_of_life_away(ear, pulse, pat
     assert "could not report to the service manager" in caplog.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("sign", "value", "well", "said"),
     [

@@ -239,6 +239,7 @@ def test_a_persons_own_list_of_names_counts_too():
     assert read_properties("---\ncollection: [memory]\n---\n") == {"collection": ["memory"]}
 
 
+@pytest.mark.slow
 def test_what_is_indexed_is_read_with_the_collections_that_are_known():
     """Those that read a note for something else need not know them."""
     unaware = set()

@@ -216,6 +216,7 @@ HOSTILE = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 def test_hostile_lines_are_read_in_linear_time(text):
     began = time.process_time()
@@ -223,6 +224,7 @@ def test_hostile_lines_are_read_in_linear_time(text):
     assert time.process_time() - began < 1.5  # measured: 0.25 s at most
 
 
+@pytest.mark.slow
 def test_a_large_note_is_read_in_linear_time():
     text = UNDER + "- an observation of an ordinary length, with a [[link]] ^o1\n  and a line more\n" * 13_500
     assert len(text) > 1_000_000

@@ -127,6 +127,7 @@ def test_what_can_not_be_read_has_no_keys():
         read_owner_keys("---\na: [\n---\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("own", "fits"),
     [

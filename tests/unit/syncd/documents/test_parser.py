@@ -88,6 +88,7 @@ def test_the_text_is_the_body_line_for_line_less_what_is_hidden(body):
     assert all(0 <= line < count for line in found.task_lines)
 
 
+@pytest.mark.slow
 @given(
     st.binary() | bodies.map(str.encode) | st.tuples(bodies, bodies).map(lambda p: f"---\n{p[0]}\n---\n{p[1]}".encode())
 )
@@ -135,6 +136,7 @@ def test_blocks_are_whole_and_know_their_headings():
 HUNDRED = 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [
@@ -194,11 +196,13 @@ def test_lists_that_are_nested_in_each_of_many_lines_need_little_memory(monkeypa
     assert peak < (6 << 20) / 5
 
 
+@pytest.mark.slow
 def test_a_list_of_many_lines_is_read():
     outline = parse_outline("- a\n  - [ ] b\n" * 9_999)
     assert (len(outline.task_lines), outline.defects) == (9_999, [])
 
 
+@pytest.mark.slow
 def test_a_table_of_many_cells_needs_little_memory():
     cells = 20_000
     table = f"{'|[[a]]' * cells}\n{'|-' * cells}\n\nBehind it.\n"

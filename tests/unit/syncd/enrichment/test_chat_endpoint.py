@@ -62,6 +62,7 @@ def test_an_answer_may_be_wrapped(server, content):
     assert asked(server) == ("s", ["a"])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "content",
     ["", "Sure! Here are tags: a, b", '{"summary": "s"}', "[1]", "null", '{"summary": "s", "tags": [', "[" * 50_000, None, 7],

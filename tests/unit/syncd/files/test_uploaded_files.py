@@ -63,6 +63,7 @@ def test_a_file_is_stored_as_it_is_and_told_by_the_note_beside_it(filing):
     assert filing.noticed() == []
 
 
+@pytest.mark.slow
 def test_large_texts_are_in_memory_one_after_the_other(filing, monkeypatch):
     """Each needs some ten times its size; a small one waits for none of them."""
     jobs, busy, met, ended = {}, set(), [], []
@@ -451,6 +452,7 @@ def test_a_person_who_saves_a_file_of_the_name_meanwhile_keeps_it(filing):
     assert filing.stored() == {"Captures/default/Files/a.pdf": b"theirs", "Captures/default/Files/a 2.pdf": PDF}
 
 
+@pytest.mark.slow
 def test_a_large_text_is_let_go_of_before_its_rows_are_written(filing, monkeypatch):
     index, held = filing.world.app.opened.builds.scopes["captures"].index, []
 

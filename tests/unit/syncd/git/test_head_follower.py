@@ -147,6 +147,7 @@ def test_the_first_commit_of_a_vault_is_listed(tmp_path, heard):
     assert (heard.hints, heard.listings) == ([], 1)
 
 
+@pytest.mark.slow
 def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "POLL_S", 3600.0)
     repo = Repository(vault)

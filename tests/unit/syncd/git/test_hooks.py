@@ -389,6 +389,7 @@ def memex(vault, tmp_path):
     return call
 
 
+@pytest.mark.slow
 def test_the_commands_install_tell_and_uninstall(memex, vault, folder):
     assert {one["state"] for one in memex("hook", "status")["hooks"]} == {"absent"}
     told = memex("hook", "install")
@@ -414,6 +415,7 @@ def test_hooks_that_other_repositories_may_share_are_said_to_be_so(memex, vault,
     assert out.startswith(str(tmp_path / "shared"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("make", "hooks_folder"),
     [
@@ -442,6 +444,7 @@ def test_hooks_of_a_repository_whose_git_folder_is_elsewhere_are_its_own(vault, 
     rung(state, heard)
 
 
+@pytest.mark.slow
 def test_the_commands_take_a_bare_remote_and_nothing_else(memex, vault, tmp_path):
     run(tmp_path, "clone", "-q", "--bare", str(vault), "remote.git")
     told = memex("hook", "install", "--repo", str(tmp_path / "remote.git"))
@@ -450,6 +453,7 @@ def test_the_commands_take_a_bare_remote_and_nothing_else(memex, vault, tmp_path
     assert memex("hook", "install", "--repo", str(vault))["error"]["code"] == "CONFLICT"
 
 
+@pytest.mark.slow
 def test_a_secret_is_shown_once_private_and_replaced_only_on_request(memex, tmp_path):
     file = tmp_path / "s" / "hook-secret"
     secret = memex("hook", "secret")["secret"]

@@ -328,6 +328,7 @@ def test_filters_helpers_and_the_hooks_of_a_remote_see_no_variable_of_ours(histo
         check_environment(text)
 
 
+@pytest.mark.slow
 def test_a_question_that_hangs_is_ended_with_all_that_it_started(history, repo, tmp_path, monkeypatch):
     monkeypatch.setattr(repository, "_PATIENCE_S", 1.5)  # enough for Git to start, even on a busy machine
     monkeypatch.setenv("KB_API_KEY", "unseen-value")

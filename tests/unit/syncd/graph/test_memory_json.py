@@ -297,6 +297,7 @@ def graphs(draw):
 counter = iter(range(10_000))
 
 
+@pytest.mark.slow
 @examples(10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(graph=graphs())
 def test_a_round_trip_loses_nothing(world, graph):
@@ -402,6 +403,7 @@ def test_a_large_file_comes_in_parts(world, monkeypatch):
     assert len(exported(world)[1]) == 39
 
 
+@pytest.mark.slow
 def test_no_more_than_a_part_of_a_file_is_held(tmp_path):
     file = tmp_path / "memory.json"
     with file.open("w") as lines:

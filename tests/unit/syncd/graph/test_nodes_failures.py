@@ -42,6 +42,7 @@ def test_what_can_t_be_made_findable_is_taken_back(world, nodes, monkeypatch):
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("field", ["write", "fsync", "exchange"])
 @pytest.mark.parametrize("nth", [1, 2, TOGETHER, TOGETHER + 3])
 def test_a_disk_that_fails_half_way_leaves_all_as_it_was(world, nodes, field, nth):
@@ -82,6 +83,7 @@ def test_many_files_share_a_commit_of_the_log_and_a_sync_of_their_folder(world, 
     assert not any("[[Hub]]" in file.read_text() for file in (world.vault / ENTITIES).iterdir())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [0, 1])
 def test_nobody_waits_until_all_that_led_to_a_hub_is_embedded(world, nodes, more):
     count = EMBEDDED + more
@@ -101,6 +103,7 @@ def test_nobody_waits_until_all_that_led_to_a_hub_is_embedded(world, nodes, more
     assert world.dump() == world.rebuilt(world.state.parent / "other")
 
 
+@pytest.mark.slow
 def test_a_note_may_not_grow_without_end(nodes):
     made(nodes, "Ada", observations=["x" * 9_000] * 100)
     with pytest.raises(ResourceExhausted, match="split the node"):

@@ -102,6 +102,7 @@ def at_once(*works):
     return [told[number] for number in range(len(works))]
 
 
+@pytest.mark.slow
 def test_twenty_writers_on_one_node_lose_nothing(world, nodes):
     made(nodes, "Hub", *(f"n{n}" for n in range(20)))
     told = at_once(*(lambda n=n: nodes.add_observations([("Hub", [f"fact {n}", f"more {n}"])]) for n in range(20)))

@@ -362,6 +362,7 @@ def test_paraphrases_find_their_observation_under_the_defaults(real):
     assert not wrong
 
 
+@pytest.mark.slow
 def test_no_prompt_wins_by_its_length(real):
     looks = (*DEFAULTS, Perspective("wordy", "what is to be known of all this, in every detail and at great length:"))
     there = {one.name: 0 for one in looks}

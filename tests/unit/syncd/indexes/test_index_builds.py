@@ -58,6 +58,7 @@ def test_a_vault_that_was_not_read_yet_is_stated_unless_a_repair_says_why(world)
     assert builds.degraded() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("where", ["data", "_versions", "_indices", "_deletions", "catalog"])
 def test_an_index_whose_bytes_flipped_is_set_aside_and_made_again(world, where):
     filled(world)
@@ -78,6 +79,7 @@ def test_an_index_whose_bytes_flipped_is_set_aside_and_made_again(world, where):
     assert builds.degraded() == []
 
 
+@pytest.mark.slow
 def test_an_index_that_cannot_be_opened_is_kept_beside_until_it_is_swept(world):
     builds = filled(world)
     folder = builds.live.folder

@@ -121,6 +121,7 @@ def test_a_file_system_without_hard_links_is_backed_up(state, tmp_path, monkeypa
     assert (restored(tmp_path / "b.tar.gz", tmp_path) / "key").exists()
 
 
+@pytest.mark.slow
 def test_a_ledger_is_copied_whole_while_it_is_written(state, tmp_path):
     ledger = Ledger.open(state / "ledger.db")
     keys, stop = ApiKeys(ledger), threading.Event()
@@ -304,6 +305,7 @@ def test_a_backup_of_a_running_daemon_brings_its_keys_to_another_machine(tmp_pat
         ]
 
 
+@pytest.mark.slow
 def test_a_bad_archive_changes_nothing(tmp_path, models, archive):
     with daemon(tmp_path / "one", models) as memex:
         memex.run("init", "--yes")
@@ -320,6 +322,7 @@ def test_a_bad_archive_changes_nothing(tmp_path, models, archive):
         assert not fresh.state.exists()
 
 
+@pytest.mark.slow
 def test_a_damaged_ledger_is_replaced_and_kept(tmp_path, models, archive):
     with daemon(tmp_path / "one", models) as memex:
         memex.run("init", "--yes")

@@ -32,6 +32,7 @@ def test_a_cut_archive_is_refused_wherever_it_is_cut(archive, tmp_path):
             unpack(tmp_path / "cut.tar.gz", folder)
 
 
+@pytest.mark.slow
 def test_a_cut_tar_in_a_whole_gzip_is_refused(archive, tmp_path):
     raw = gzip.decompress(archive.read_bytes())
     for length in range(0, len(raw) - 10_240, 512):

@@ -45,6 +45,7 @@ def put(folder, name, script):
     file.chmod(0o755)
 
 
+@pytest.mark.slow
 def test_without_a_manager_the_file_is_written_on_request_and_says_what_to_run(memex):
     memex.run("init", "--yes")
     with pytest.raises(Failed) as failed:
@@ -78,6 +79,7 @@ def test_a_vault_that_is_not_set_up_is_no_service(memex):
     assert (failed.value.code, "memex init" in failed.value.err) == (4, True)
 
 
+@pytest.mark.slow
 def test_settings_of_the_shell_alone_are_told(memex, tmp_path):
     memex.run("init", "--yes")
     words = [sys.executable, "-m", "syncd.cli", "service", "install", "--file-only", "--vault", str(memex.vault)]
@@ -110,6 +112,7 @@ def test_a_unit_of_another_vault_is_left_alone(tmp_path):
     Systemd("memex-b", tmp_path / "user").write(wish("/b"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unit", [b"[Service]\nExecStart=/bin/true\n", b"[Service]\n# caf\xe9\n", None])
 def test_a_unit_that_memex_did_not_write_is_left_alone(memex, unit):
     memex.run("init", "--yes")
@@ -126,6 +129,7 @@ def test_a_unit_that_memex_did_not_write_is_left_alone(memex, unit):
     assert file.is_dir() if unit is None else file.read_bytes() == unit
 
 
+@pytest.mark.slow
 def test_the_service_of_another_vault_is_not_removed(memex, tmp_path):
     memex.run("init", "--yes")
     memex.run("service", "install", "--file-only")
@@ -291,6 +295,7 @@ def test_a_command_that_is_missing_is_named(tmp_path, monkeypatch):
         Systemd("memex", tmp_path).state()
 
 
+@pytest.mark.slow
 def test_what_is_shown_for_people(memex, tmp_path):
     memex.run("init", "--yes")
     memex.run("service", "install", "--file-only")

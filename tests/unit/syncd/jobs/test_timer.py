@@ -114,6 +114,7 @@ jobs.stop()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Clock.possible, reason="needs a C compiler to set a process's clock")
 def test_a_clock_that_jumps_neither_stops_nor_floods_jobs(tmp_path):
     said = run_with_clock(CLOCK, tmp_path)

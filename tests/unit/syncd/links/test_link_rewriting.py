@@ -171,6 +171,7 @@ def test_where_a_link_leaves_the_choice_the_setting_of_the_vault_is_followed(rel
     assert rewrite_links(before, "a/Home.md", "a/Home.md", move) == (after, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "piece",
     ["[[", "[", "](", "[](", "[a](", "[[a|", "![", "\\(", "> ", "$a", "`a", "<!--", "%%", "[a]: ", "%23", "[x](a"],

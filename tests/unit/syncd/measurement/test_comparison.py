@@ -64,6 +64,7 @@ def blind(settings):
     return replace(settings, embed_section=replace(settings.embed_section, encoders=(BundledSettings("int8"),)))
 
 
+@pytest.mark.slow
 def test_both_sides_answer_the_same_questions(settings):
     asked = []
 
@@ -79,6 +80,7 @@ def test_both_sides_answer_the_same_questions(settings):
     assert result["recorded"]["queries"] == 2
 
 
+@pytest.mark.slow
 def test_a_setup_beside_itself_shows_no_difference(settings):
     result = compare(settings, settings)
     assert result["verdict"] == "no difference"
@@ -86,6 +88,7 @@ def test_a_setup_beside_itself_shows_no_difference(settings):
     assert result["recorded"] is None
 
 
+@pytest.mark.slow
 def test_an_encoder_that_sees_nothing_is_worse_by_meaning(settings):
     result = compare(settings, blind(settings))
     assert result["meaning"]["difference"]["MRR"]["high"] < 0

@@ -2,10 +2,13 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
+
 from index.errors import Conflict
 from tests.support.memo_notes import relations_in, save
 
 
+@pytest.mark.slow
 def test_twenty_relations_at_once_on_one_memo_are_all_kept(world, space):
     hub, *others = [save(space, f"memo {n}", title=f"M{n}") for n in range(21)]
     with ThreadPoolExecutor(20) as pool:
@@ -22,6 +25,7 @@ def test_twenty_relations_at_once_on_one_memo_are_all_kept(world, space):
     assert [entry["tag"] for entry in relations_in(world, hub)] == ["same"]
 
 
+@pytest.mark.slow
 def test_eight_clients_that_upsert_the_same_ids_double_nothing(world, space):
     ids = [f"memo-{n}" for n in range(5)]
     world.app.opened.sync.run()  # before it, a save may be told that the notes are still being read

@@ -110,6 +110,7 @@ def test_a_property_is_found_under_the_name_by_which_it_can_be_saved(world, spac
         assert space.memos.search(wanted={key: {"contains": "secret"}}).items == ()
 
 
+@pytest.mark.slow
 def test_a_filter_of_thousands_of_texts_is_compared_whole(space):
     """SQLite refuses a condition of a thousand parts."""
     texts = [f"{n}x" for n in range(4_500)]
@@ -120,6 +121,7 @@ def test_a_filter_of_thousands_of_texts_is_compared_whole(space):
     assert titles(space.memos.search(wanted={"list": ["1x"] * 5_000})) == ["all but the last", "all"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("held", [True, False], ids=["rows at hand", "rows on disk"])
 def test_a_filter_comes_before_the_nearest_are_taken(space, monkeypatch, held):
     from index.memos import queries

@@ -164,6 +164,7 @@ def test_properties_that_cannot_be_read_are_one_kind_of_error(inner):
         read_properties(f"---\n{inner}\n---\n")
 
 
+@pytest.mark.slow
 @given(notes, bodies)
 @example({"a": "x" * 2000, "b": ["", {"": [None]}]}, "---\n")
 @examples(300)
@@ -220,6 +221,7 @@ def test_what_cannot_be_read_back_is_never_written(value):
         edit("---\nb: 1\n---\n", {"a": value})
 
 
+@pytest.mark.slow
 @given(notes, bodies, st.dictionaries(words, values, max_size=4), st.sampled_from(["\n", "\r\n"]), st.booleans())
 @examples(300)
 def test_an_edited_note_says_the_new_values_and_keeps_the_others(props, body, changes, newline, bom):
@@ -372,6 +374,7 @@ def survives(inner):
     assert read_properties(split(edited)[0])["zz"] == "v"
 
 
+@pytest.mark.slow
 @given(fronts)
 @examples(1_000)
 def test_any_front_matter_is_read_or_refused(inner):

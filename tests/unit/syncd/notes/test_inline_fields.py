@@ -92,6 +92,7 @@ pieces = st.sampled_from(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(pieces | st.text("ab日 \t\u3000", max_size=3), max_size=14).map("".join))
 @example("k:: [k:: [[A]]]")
 @examples(1_000)
@@ -121,6 +122,7 @@ def test_a_statement_is_compared_in_normal_form():
     assert field.targets[0].says == Statement("caf\xe9", "Cafe\u0301")
 
 
+@pytest.mark.slow
 def test_fields_inside_each_other_are_removed_up_to_a_limit():
     def nested(count):
         return "[a:: " * count + "[[X]]" + "]" * count

@@ -39,12 +39,14 @@ def test_other_bodies_wait_for_none(body):
     assert parsed_beside_a_large_body(body, 30)
 
 
+@pytest.mark.slow
 def test_a_large_body_with_too_many_tokens_lets_the_next_one_through():
     for _ in range(2):
         assert [defect.name for defect in parse_outline(NESTED * 2_500).defects] == ["unread-markdown"]
     assert not markdown_outline._large_body_turn.locked()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", MARKS, ids=["lists and quotes", "quotes", "a list"])
 def test_the_most_tokens_of_a_body_take_less_than_40_mb(line):
     with ExitStack() as turn:

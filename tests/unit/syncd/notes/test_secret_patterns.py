@@ -151,6 +151,7 @@ PIECES = (
 )  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", PIECES)
 def test_no_text_takes_long(piece):
     text = (piece * (100_000 // len(piece) + 1))[:100_000]

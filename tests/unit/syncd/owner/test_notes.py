@@ -236,6 +236,7 @@ def test_a_folder_does_not_depend_on_the_rank_of_its_notes(tmp_path):
     made.close()
 
 
+@pytest.mark.slow
 def test_any_number_of_better_notes_that_are_left_out_hides_no_other(tmp_path):
     made = World(tmp_path)
     made.write(".obsidian/app.json", json.dumps({"userIgnoreFilters": ["/^Many/"]}))

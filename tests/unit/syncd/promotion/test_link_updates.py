@@ -147,6 +147,7 @@ def test_a_word_of_a_query_that_happens_to_be_a_name_is_not_told(filled):
     assert renamed.mentions == (("R.md", "a Dataview query"),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(8))
 def test_a_step_of_a_walk_is_what_would_be_said_of_it_alone(filled, tmp_path, seed):
     chance = random.Random(seed)

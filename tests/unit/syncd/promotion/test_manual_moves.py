@@ -483,6 +483,7 @@ def test_a_drag_that_can_t_be_finished_delays_no_other_one(world, caplog):
     assert "promoted_at" in text(world, "Birds/Heron.md")
 
 
+@pytest.mark.slow
 def test_the_daemon_finishes_a_drag_by_itself(world):
     with world.serving():
         drag(world, "Captures/default/Heron.md", "Birds/Heron.md", run=False)

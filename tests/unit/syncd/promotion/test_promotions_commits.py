@@ -115,6 +115,7 @@ def test_with_commits_off_a_promotion_its_way_back_and_an_undo_need_no_commit(tm
         world.close()
 
 
+@pytest.mark.slow
 def test_many_at_once_are_one_look_and_a_commit_each(world, tmp_path, request):
     many = 6
     for number in range(many):

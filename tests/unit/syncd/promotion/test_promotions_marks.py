@@ -81,6 +81,7 @@ def test_a_problem_is_told_in_the_capture_once_and_goes_when_it_is_solved(world)
     assert world.app.services.marked_captures.facts()["problems"] == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("front", "told"),
     [
@@ -155,6 +156,7 @@ def test_a_mistake_of_ours_in_one_capture_keeps_no_other_from_being_promoted(wor
     assert "a defect" in caplog.text
 
 
+@pytest.mark.slow
 def test_a_mistake_of_ours_in_one_commit_keeps_no_other_from_being_promoted_and_committed(world, monkeypatch, caplog):
     for number in range(25):  # more than a series
         world.write(f"Captures/default/N{number}.md", f"---\nid: n{number}\npromote: true\n---\nAlone {number}\n")
@@ -205,6 +207,7 @@ def test_an_empty_capture_is_refused_with_its_reason(world):
         promote(world, "Pool")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", [capture("promote: true\n"), "---\npromote: true\n---\nFrom the phone.\n"], ids=["adopted", "without an id"]
 )

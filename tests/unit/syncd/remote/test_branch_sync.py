@@ -124,6 +124,7 @@ def test_a_push_that_somebody_else_was_faster_with_is_merged_and_sent_again(devi
     assert "theirs.md" in device.files()
 
 
+@pytest.mark.slow
 def test_two_pushes_at_the_same_moment_both_arrive(device):
     device.there("theirs.md", "theirs\n", push=False)
     run(device.clone, "push", "-q", "origin", "HEAD:refs/heads/faster")
@@ -138,6 +139,7 @@ def test_two_pushes_at_the_same_moment_both_arrive(device):
     assert device.head() == device.head(device.bare, "main")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("elsewhere", ["pushes elsewhere", "pre-push hook"])
 def test_a_push_that_is_the_persons_own_business_is_left_to_them(device, elsewhere):
     device.here("a.md", "a\n")
@@ -153,6 +155,7 @@ def test_a_push_that_is_the_persons_own_business_is_left_to_them(device, elsewhe
     assert device.remote.sync(push=False).took == 1
 
 
+@pytest.mark.slow
 def test_a_history_that_was_rewritten_is_not_merged_back(device):
     device.there("secret.md", "to be purged\n")
     device.remote.sync()
@@ -185,6 +188,7 @@ def test_a_history_that_was_rewritten_is_not_merged_back(device):
     assert run(device.vault, "for-each-ref", "refs/memex") == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fetches", ["Memex", "another program"])
 def test_purged_commits_are_not_pushed_again_whoever_fetches_first(device, fetches):
     device.there("secret.md", "to be purged\n")

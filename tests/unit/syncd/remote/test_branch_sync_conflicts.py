@@ -151,6 +151,7 @@ def test_what_is_not_committed_is_never_overwritten_and_is_named(device, path, t
     assert not (device.vault / ".git/index.lock").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["assume-unchanged", "skip-worktree", "ignored", "ignored folder"])
 def test_what_git_overlooks_is_never_overwritten_and_the_command_that_is_told_ends_it(device, kind):
     path = "ignored it's.md" if "ignored" in kind else "n.md"

@@ -113,6 +113,7 @@ def test_a_writer_waits_while_its_file_is_moved_and_others_do_not(device):
     assert (done, device.text("Captures/default/a.md")) == (["a"], "b\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("incoming", [True, False])
 def test_a_branch_that_is_checked_out_during_the_sync_is_neither_merged_nor_pushed(
     device, tmp_path, monkeypatch, incoming

@@ -21,6 +21,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_failures_are_tried_again_ever_less_often_and_a_push_elsewhere_at_once(device, monkeypatch):
     now = [1_000.0]
     monkeypatch.setattr(remote, "time", clock(now))
@@ -139,6 +140,7 @@ def test_a_failed_sync_ends_soon_after_the_state_that_caused_it(device, monkeypa
     assert device.remote.problem == ""
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["the disk", "symbolic-ref", "for-each-ref"])
 def test_a_push_that_was_announced_while_the_system_failed_is_pulled_later(device, tmp_path, monkeypatch, fails):
     now = [1_000.0]

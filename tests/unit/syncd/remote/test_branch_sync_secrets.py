@@ -18,6 +18,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [True, False])
 def test_a_secret_in_a_capture_keeps_all_commits_back_until_none_holds_it(device, later):
     device.here("ok.md", f"the vault proper is the person's own: {SECRET}\n")
@@ -47,6 +48,7 @@ def test_a_secret_in_a_note_with_a_nul_byte_is_not_sent(device, other):
         device.remote.sync()
 
 
+@pytest.mark.slow
 def test_many_files_are_searched_without_all_of_them_in_memory(device, monkeypatch):
     monkeypatch.setattr(outgoing_secrets, "_TOGETHER", 1_000_000)
     for number in range(12):
@@ -67,6 +69,7 @@ def test_a_secret_in_the_name_of_a_capture_is_not_sent(device):
         device.remote.sync()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("later", [True, False])
 def test_a_secret_in_the_name_of_a_moved_capture_is_not_sent(device, later):
     device.here("Captures/default/a.md", "nothing secret\n")
@@ -87,6 +90,7 @@ def test_a_secret_in_one_of_the_names_of_two_equal_captures_is_not_sent(device):
         device.remote.sync()
 
 
+@pytest.mark.slow
 def test_a_name_that_the_remote_has_had_does_not_keep_ours_back(device):
     device.there(f"Captures/default/{SECRET}.md", "theirs\n")
     device.here("Captures/default/ours.md", "nothing secret\n")

@@ -168,6 +168,7 @@ def every(tmp_path, monkeypatch, killed, call, numbers, *, edits=False):
     return torn
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", ["unlink", "rename"])
 def test_a_kill_at_the_calls_that_change_most_is_made_whole(tmp_path, monkeypatch, killed, call):
     assert every(tmp_path, monkeypatch, killed, call, itertools.count(1, 2)) > 0

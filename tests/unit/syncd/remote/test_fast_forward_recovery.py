@@ -132,6 +132,7 @@ def test_a_lock_that_a_killed_git_left_in_the_private_index_stops_nothing(made):
     assert (tree.root / "a.md").read_text() == "two\n"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ['"Hello" he said.md', '"', "back\\slash.md", "tab\t.md"])
 def test_the_rest_of_a_pull_takes_any_name(made, name):
     tree = made({name: "one\n", "keep.md": "one\n"}, {name: "two\n", "keep.md": "two\n"})

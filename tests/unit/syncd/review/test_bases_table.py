@@ -51,6 +51,7 @@ def test_the_views_list_what_waits_and_nothing_else(inbox):
     assert base.rows("Problems", notes(inbox)) == [f"{inbox}/work/Kept back.md"]
 
 
+@pytest.mark.slow
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="/"), min_size=1, max_size=20))
 def test_any_name_of_an_inbox_gives_a_valid_base(name):
     base = Base(compose_table(name))

@@ -240,6 +240,7 @@ def test_a_note_that_is_being_edited_or_a_busy_repository_waits(tmp_path):
     world.close()
 
 
+@pytest.mark.slow
 def test_a_large_capture_waits_for_other_large_texts(world):
     path = capture(world, "Potato soup", "Simmer potatoes in stock.\n\n" * 20_000 + "Pancakes")
     with one_large_text:

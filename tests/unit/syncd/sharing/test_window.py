@@ -183,6 +183,7 @@ def test_a_key_for_one_namespace_has_no_window(world):
     assert workspace(world, namespace="sub").search(Query("zanzibar"), scope="vault").hits == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "closed",
     [

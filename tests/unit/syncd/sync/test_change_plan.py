@@ -251,6 +251,7 @@ def test_equal_notes_are_paired_in_order_of_path_whatever_the_order_they_come_in
         assert plan_changes(now, olds[::-1], before).changes == ordered
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(60)  # linear: some tenths of a second; quadratic: minutes
 def test_a_folder_of_many_equal_notes_is_paired_without_comparing_each_with_each():
     before = manifest(*(entry(f"old/{n:05}.md") for n in range(20_000)))

@@ -27,6 +27,7 @@ def test_an_edit_of_the_text_is_stamped_once_with_the_time_of_the_file(world, sp
     settled(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "after", "counts"),
     [
@@ -223,6 +224,7 @@ def test_a_file_older_than_its_note_does_not_take_its_time_back(world):
     settled(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "broken",
     [
@@ -288,6 +290,7 @@ def node_times(file):
     return said.get("summary_updated_at"), said.get("observed_at")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "summary", "facts"),
     [

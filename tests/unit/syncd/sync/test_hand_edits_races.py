@@ -88,6 +88,7 @@ def test_without_a_version_too_an_agent_overwrites_nothing_of_a_node_that_was_ju
 # Against a person who goes on writing
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("atomic", [True, False], ids=["by rename", "in place"])
 def test_a_compare_and_set_loses_no_edit_of_a_person(tmp_path, atomic):
     """A person adds lines while two agents read, append and compare-and-set as fast as they can; no line of theirs is lost."""
@@ -189,6 +190,7 @@ def test_an_edit_while_the_index_is_made_anew_is_one(world, space):
     settled(world)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("half", ["---\ni", NOTE[: len(NOTE) // 2], NOTE[:-1], NOTE + "n"])
 def test_an_edit_that_is_half_written_when_it_is_looked_at_is_one(slow, tmp_path, half):
     file = written(slow, NOTE + "old")

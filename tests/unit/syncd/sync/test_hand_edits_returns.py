@@ -74,6 +74,7 @@ def removed(world, record):
 WAYS = [promoted, archived, dragged, moved_to_another_workspace, removed]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [1, 3])
 @pytest.mark.parametrize("leave", WAYS)
 def test_a_note_that_returns_with_an_edit_has_a_newer_version(world, leave, version):

@@ -39,6 +39,7 @@ def promote_linked(world, space):
     promote(world, OTHER)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "write"),
     [

@@ -135,6 +135,7 @@ def test_notes_that_come_back_end_the_holding(absences):
     assert len(absences.held_paths) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 def test_a_checkout_forth_and_back_holds_nothing(tmp_path):
     world = World(tmp_path)

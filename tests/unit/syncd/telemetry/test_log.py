@@ -251,6 +251,7 @@ def test_an_output_that_does_not_block_gets_every_line(root):
     os.close(reader)
 
 
+@pytest.mark.slow
 def test_a_record_is_written_although_the_process_ends_at_once():
     code = (
         "import logging\n"
@@ -264,6 +265,7 @@ def test_a_record_is_written_although_the_process_ends_at_once():
     assert [line.rpartition(" ")[2] for line in lines] == [*map(str, range(5000)), "end"]
 
 
+@pytest.mark.slow
 def test_the_journal_gets_json_with_priorities_and_a_pipe_gets_text():
     code = (
         "import logging, os, sys\n"
@@ -290,6 +292,7 @@ def test_another_stream_than_the_journal_s_is_not_taken_for_it():
     assert not is_journal(sys.__stderr__, {key: value for key, value in os.environ.items() if key != "JOURNAL_STREAM"})
 
 
+@pytest.mark.slow
 def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
         file = memex.home / ".config/memex/config.toml"

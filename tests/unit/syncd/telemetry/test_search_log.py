@@ -38,6 +38,7 @@ def test_a_secret_in_a_query_is_not_recorded(tmp_path):
     assert read_searches(tmp_path)[0]["query"].startswith("where is [")
 
 
+@pytest.mark.slow
 def test_the_file_keeps_its_size_and_the_latest_searches(tmp_path):
     log = SearchLog(tmp_path, enabled=True)
     for number in range(MOST_BYTES // LONGEST + 1_000):

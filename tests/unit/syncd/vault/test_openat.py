@@ -189,6 +189,7 @@ DENY = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="seccomp is Linux's")
 @pytest.mark.parametrize("code", ["ENOSYS", "EPERM"])
 def test_a_sandbox_without_the_new_calls_is_no_hindrance(code, tmp_path):

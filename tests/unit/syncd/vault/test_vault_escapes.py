@@ -73,6 +73,7 @@ def test_nothing_is_written_or_read_outside(trap, path):
     assert set(trap.list_notes(path).files) <= {"a/n.md"}
 
 
+@pytest.mark.slow
 @examples(300, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(
@@ -104,6 +105,7 @@ def test_no_name_at_all_escapes(trap, path):
     assert (trap.root / ".git/config").read_bytes() == b"[core]"
 
 
+@pytest.mark.slow
 def test_a_folder_that_becomes_a_link_under_our_hands_is_no_way_out(trap):
     """A folder and a link to the outside trade places all the time; nothing is ever written outside."""
     out = trap.root.parent / "outside"

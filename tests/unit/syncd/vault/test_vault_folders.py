@@ -73,6 +73,7 @@ def test_a_file_in_a_folder_keeps_it(world):
     assert "Captures/default/alpha" in folders(world)
 
 
+@pytest.mark.slow
 def test_captures_beside_deletions_of_the_last_one_in_a_folder_are_all_kept(world):
     agents: AgentAccess = world.app.agent_access
     failures = []

@@ -250,6 +250,7 @@ def test_a_missing_root_is_refused(tmp_path):
         Vault(tmp_path / "file")
 
 
+@pytest.mark.slow
 def test_ten_thousand_notes_are_listed_well_under_half_a_second(tmp_path):
     for folder in range(100):
         (tmp_path / f"{folder}").mkdir()

@@ -123,6 +123,7 @@ def test_a_placeholder_that_disappears_is_heard_as_its_note(vault, listening):
     listening.hears("a/far.md")
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("pause", [0, 1.0], ids=["at once", "after a while"])
 @pytest.mark.parametrize("name", ["a", "b"])

@@ -220,6 +220,7 @@ def test_a_name_that_is_no_unicode_is_reported_by_its_folder(vault, heard):
     assert all(path.encode() for path in heard.paths)
 
 
+@pytest.mark.slow
 def test_a_storm_of_3000_notes_as_a_checkout_makes_it_is_heard_whole(vault, heard):
     for number in range(3000):
         folder = vault / f"{number % 30:02}"
@@ -394,6 +395,7 @@ watch.stop()
 """
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize(
     ("limit", "low", "said"),

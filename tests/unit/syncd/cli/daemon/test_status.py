@@ -41,6 +41,7 @@ def served(tmp_path_factory, models):
         yield memex
 
 
+@pytest.mark.slow
 def test_a_daemon_that_is_well_says_so_first(served):
     served.until(lambda: served.run("status").startswith("● all is well"))
     text = served.run("status")
@@ -57,6 +58,7 @@ def test_a_daemon_that_is_well_says_so_first(served):
     served.run("status", "--exit-code")
 
 
+@pytest.mark.slow
 def test_without_a_daemon_it_says_so_and_what_to_do(memex):
     memex.run("init", "--yes", "--no-welcome")
     (memex.vault / "Captures/About.md").unlink()
@@ -88,6 +90,7 @@ def test_the_daemons_version_is_told_beside_that_of_the_command(tmp_path, monkey
     ]
 
 
+@pytest.mark.slow
 def test_a_daemon_that_hangs_is_named(served):
     served.process.send_signal(signal.SIGSTOP)
     try:
@@ -100,6 +103,7 @@ def test_a_daemon_that_hangs_is_named(served):
     assert re.search(r"restart it: memex --vault .* stop; memex --vault .* serve", str(failed.value))
 
 
+@pytest.mark.slow
 def test_a_process_that_does_not_listen_yet_is_named(memex):
     memex.run("init", "--yes")
     with (memex.state / "lock").open("w+b") as held:

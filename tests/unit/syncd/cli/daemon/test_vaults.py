@@ -262,6 +262,7 @@ def test_without_a_vault_the_list_says_how_one_is_set_up(tmp_path, capfd):
     assert "memex init" in capfd.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_vault_that_nobody_named_is_named_at_a_terminal(folders):
     def said(*words, where="outside"):
         master, slave = pty.openpty()
@@ -286,6 +287,7 @@ def test_a_vault_that_nobody_named_is_named_at_a_terminal(folders):
     assert said("config") == ""
 
 
+@pytest.mark.slow
 def test_the_list_is_there_at_once(folders):
     took = []
     for _ in range(3):

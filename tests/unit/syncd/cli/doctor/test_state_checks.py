@@ -255,6 +255,7 @@ def test_an_audit_log_that_is_whole_is_well(clinic):
         assert only(clinic.look(state_checks.check_audit)).is_ == "ok"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tamper", "words"),
     [

@@ -126,6 +126,7 @@ def test_every_command_is_known_to_be_quick_or_not():
     assert sorted([*QUICK, *OTHERS]) == sorted(names(memex))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("clean")
 def test_a_command_that_needs_no_model_imports_neither_that_nor_a_store(tmp_path, monkeypatch):
     made = World(tmp_path)
@@ -204,6 +205,7 @@ def terminal_errors(monkeypatch):
     os.close(leader)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "stage"),
     [
@@ -268,6 +270,7 @@ def test_a_write_waits_for_an_encoder_that_loads_slowly(vault, encoders, shown):
     assert run_command(["node", "show", "Old weir"]) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", [["review", "--json"], ["unarchive", "--list"], ["export"]], ids=" ".join)
 def test_a_command_that_looks_for_changes_loads_the_encoder_only_for_a_changed_note(vault, encoders, words, capfd):
     assert run_command(["index"]) == 0

@@ -106,6 +106,7 @@ def bash(home, *words):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "found"),
     [
@@ -136,6 +137,7 @@ def test_bash_completes_commands_options_and_names(served, words, found):
     assert bash(served, *words) == found
 
 
+@pytest.mark.slow
 def test_a_folder_to_promote_into_is_outside_the_inbox(home):
     for folder in ("Captures/default", "Capturesque", "Notes"):
         (home / "vault" / folder).mkdir(parents=True, exist_ok=True)
@@ -150,6 +152,7 @@ def test_files_to_be_added_are_left_to_the_shell(home):
     assert shell(home, "bash", asked) == ["file,re"]
 
 
+@pytest.mark.slow
 def test_without_a_daemon_workspaces_are_the_folders(home):
     assert bash(home, "memex", "recent", "-w", "") == ["default", "work"]
     assert bash(home, "memex", "key", "revoke", "") == [""]

@@ -33,6 +33,7 @@ def run(capfd, *words):
     return code, out, err
 
 
+@pytest.mark.slow
 def test_a_setting_is_measured_and_stays(vault, capfd):
     SearchLog(load({}, os.environ).state, enabled=True).record("heron", ["id"])
     code, out, _ = run(capfd, "eval", "--set", "search.mode=text", "--set", "index.chunk_tokens=32", "--json")

@@ -140,6 +140,7 @@ def test_a_folder_without_a_model_is_not_looked_for_on_the_hub(vault, capfd, tmp
     assert (code, "can't be loaded" in err, "hub" in err) == (7, True, False)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_a_try_and_its_process_and_leaves_no_folder(vault, tmp_path):
     (tmp_path / "temporary").mkdir()
     environment = os.environ | {"TMPDIR": str(tmp_path / "temporary"), "PYTHONPATH": str(ROOT)}
@@ -226,6 +227,7 @@ def test_a_model_that_other_settings_do_not_fit_is_refused(vault, capfd):
     assert settings_file().read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_chosen_model_is_indexed_beside_the_present_index(vault, capfd):
     assert run_command(["index"]) == 0
     assert run(capfd, "use", "minilm-int8", "--force")[0] == 0

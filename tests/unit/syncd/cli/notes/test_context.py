@@ -124,6 +124,7 @@ def test_a_host_gets_its_envelope_for_the_project_of_its_folder(world, host, cap
     assert "heron" in {key[1] for key in world.app.opened.contexts._served}
 
 
+@pytest.mark.slow
 def test_a_text_stays_below_the_hosts_limits(world, host, capfd):
     space = world.app.agent_access.workspace("default")
     for number in range(120):

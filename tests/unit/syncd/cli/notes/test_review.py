@@ -281,6 +281,7 @@ def test_a_capture_whose_link_a_decision_of_the_file_updates_is_decided_too(worl
     assert not (world.vault / "Captures/default/Third.md").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lines", "code", "words"),
     [

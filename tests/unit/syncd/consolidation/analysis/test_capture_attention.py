@@ -67,6 +67,7 @@ def everything():
     return proposals([noted(n, *note) for n, note in enumerate(NOTES)])
 
 
+@pytest.mark.slow
 @given(st.randoms(use_true_random=False))
 @examples(4)
 def test_the_same_notes_in_any_order_give_the_same_findings(dice):

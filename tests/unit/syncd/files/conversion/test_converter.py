@@ -107,6 +107,7 @@ def test_a_long_file_ends_at_the_time_limit_and_a_plain_one_is_read(tmp_path, bi
     assert error.message == "reading the file takes longer than 1 s"
 
 
+@pytest.mark.slow
 def test_a_stream_that_grows_ends_at_the_memory_limit(tmp_path):
     (tmp_path / "bomb.pdf").write_bytes(pdf([bomb(300 << 20)]))
     error = refused(tmp_path / "bomb.pdf", Limits(memory=100 << 20))
@@ -163,6 +164,7 @@ def test_what_is_read_leads_nowhere_but_to_the_web_and_runs_nothing(tmp_path, na
     assert read(tmp_path / "own.md").text == HOSTILE["notes.txt"]  # it becomes a note, byte for byte
 
 
+@pytest.mark.slow
 def test_a_document_that_is_nested_without_end_is_refused(tmp_path):
     deep = 20_000
     (tmp_path / "deep.docx").write_bytes(docx("<w:sdt><w:sdtContent>" * deep + "</w:sdtContent></w:sdt>" * deep))
@@ -249,6 +251,7 @@ def test_a_large_file_is_read_from_a_copy_on_the_disk(tmp_path, monkeypatch):
     assert read(tmp_path / "a.pdf").text == "One.\n\nTwo.\n"
 
 
+@pytest.mark.slow
 def test_an_answer_waits_on_the_disk_until_there_is_room_for_it(tmp_path):
     file = tmp_path / "a.txt"
     file.write_text("long " * 400_000)
@@ -353,6 +356,7 @@ def test_without_a_layer_all_files_are_read_where_the_sandbox_is_preferred(call)
     assert all(isinstance(text, str) and text for name, text in told.items() if name != "layers")
 
 
+@pytest.mark.slow
 def test_without_namespaces_all_files_are_read_and_the_namespace_is_not_reported():
     told = read_without("unshare", "required")
     assert told.pop("layers") == {"landlock": probe_layers().landlock, "seccomp": True, "network_namespace": False}

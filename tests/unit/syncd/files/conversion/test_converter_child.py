@@ -39,6 +39,7 @@ def held(found: dict, count: int) -> None:
     assert found["slowest"] < 30
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FILES[::8])
 def test_forty_broken_copies_are_read_or_refused(name):
     held(mutants(name, 40, 1), 40)

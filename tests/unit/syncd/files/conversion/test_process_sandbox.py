@@ -38,6 +38,7 @@ def test_nothing_can_be_written_and_memory_ends(tmp_path):
     assert (tmp_path / "x").read_bytes() == b""
 
 
+@pytest.mark.slow
 def test_time_ends():
     assert run("set_limits(seconds=1, memory=1 << 30)\nwhile True: pass").returncode == -24
 

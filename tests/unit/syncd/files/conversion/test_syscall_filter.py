@@ -81,6 +81,7 @@ def test_it_is_refused(outcomes, name, host):
     assert outcomes("run", host)["came"][name] in ("EPERM", "EACCES")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("host", ["", NO_NAMESPACES, NO_LANDLOCK])
 def test_the_user_s_files_are_as_they_were(outcomes, host):
     after = outcomes("run", host)["after"]

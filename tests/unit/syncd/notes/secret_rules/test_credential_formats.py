@@ -12,6 +12,7 @@ EXAMPLES = 200  # of each kind; python -m tests.bench.secrets makes 1,000
 REAL = ("vault_kepano", "vault_tasks_demo", "vault_oldwinter_md", "known_tasks_docs", "locomo_dev", "jsquad_valid")
 
 
+@pytest.mark.slow
 def test_ninety_nine_of_a_hundred_secrets_of_each_kind_are_found_in_every_context():
     missed = {row.kind: row.missed for row in measure_recall(EXAMPLES) if row.found < 0.99 * row.made}
     assert missed == {}

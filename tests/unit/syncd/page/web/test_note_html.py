@@ -140,6 +140,7 @@ def test_an_anchor_has_only_words(text, anchor):
     assert heading_anchor(text) == anchor
 
 
+@pytest.mark.slow
 def test_every_one_of_many_links_is_checked():
     count = MOST // len("[a](b) ")
     shown = html("[a](b) " * count)

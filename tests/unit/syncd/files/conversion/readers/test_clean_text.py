@@ -107,6 +107,7 @@ def test_a_cut_comes_at_a_paragraph_and_closes_its_fence():
     assert truncate("~~~\n```\n~~~\n``` a`b\n" + "x\n" * 20, 40)[0].endswith("x\nx\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     [

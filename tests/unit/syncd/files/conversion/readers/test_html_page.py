@@ -96,11 +96,13 @@ def test_a_page_that_is_too_large_is_refused(monkeypatch):
         read_html(io.BytesIO(b"<p>" + b"x" * 200), BOUNDS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tag", ["div", "font", "span", "center"])
 def test_elements_that_only_group_others_may_be_nested_without_end(tag):
     assert told(f"<{tag}>" * 5_000 + "<p>bottom</p>") == "bottom"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text",
     ["\\" * 100_000, "[" * 100_000, "![" * 50_000, "[a](javascript:" * 7_000, "`" * 100_000, "`a" * 50_000, "- " * 50_000, "> " * 50_000,

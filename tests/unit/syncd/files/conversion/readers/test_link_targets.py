@@ -73,6 +73,7 @@ def test_a_target_whose_scheme_is_too_long_to_be_seen_is_not_allowed():
     assert is_allowed("x/" + "y" * 2 * LONGEST)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "text", ["](" * 20_000, "](&" * 100_000, "[a](b:" * 20_000, "<a " * 40_000, "[a]:" * 30_000, "&#1;" * 40_000, "<a href=" * 20_000, "> " * 50_000, "[" * 99_999]
 )  # fmt: skip

@@ -31,6 +31,7 @@ def test_a_real_file_passes(name, folder):
         assert any(part.startswith(folder) for part in archive.namelist())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("data", "words"),
     [

@@ -261,6 +261,7 @@ def test_groups_within_groups_have_an_end():
         read_pptx(deck(f"<p:grpSp><p:nvGrpSpPr/>{inner}</p:grpSp>"), LIMITS)
 
 
+@pytest.mark.slow
 def test_elements_of_any_depth_end_no_process():
     depth = 300_000
     assert "seen" in read_pptx(deck("<a:x>" * depth + "</a:x>" * depth + shape("seen")), LIMITS).text
