@@ -107,7 +107,7 @@ def test_a_note_from_the_end_of_the_calendar_is_shown(memex, browser, created):
     note, capture = f"Quokka {created[:4]}.md", f"Captures/default/Quokka {created[:4]}.md"
     for path in (note, capture):
         memex.write(path, f"---\ncreated_at: {created}\n---\nThe quokka sleeps.\n")
-    memex.settled()
+    memex.until(lambda: {note, capture} <= set(memex.found("quokka")))
     assert created[:10] in browser.text("/note", path=note)
     assert note in browser.text("/search", q="quokka")
     assert created[:10] in browser.text("/review", capture=capture)
