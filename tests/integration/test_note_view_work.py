@@ -74,7 +74,8 @@ def worlds(tmp_path_factory):
     ],
 )
 def test_a_further_note_adds_less_than_a_step(worlds, operation, arguments):
-    few, many = (count_steps(world, operation, **arguments) for world in worlds)
+    # The least of three: whoever waits for a process on a busy machine looks at it more often.
+    few, many = (min(count_steps(world, operation, **arguments) for _ in range(3)) for world in worlds)
     assert few > 100  # the counter counts
     assert many - few < MANY - FEW
 
