@@ -72,7 +72,7 @@ class Index(Reader):
         with ExitStack() as opened:
             self.catalog = Catalog(folder / f"{scope}.db")
             opened.callback(self.catalog.close)
-            self._open_stores(store_uris(uri, scope), dimensions, options, opened)
+            self._open_stores(store_uris(uri, scope), dimensions, options, opened, later=later)
             self._vectors = Vectors(self._store, self._observations)
             self._cut_and_embed = partial(prepare, sizes=sizes, perspectives=perspectives)
             self.memos = MemoRows(self.catalog, self._store, lambda: self.manifest, self._usable_embedder)
@@ -83,17 +83,16 @@ class Index(Reader):
             opened.pop_all()
 
     def _open_stores(
-        self, uris: tuple[str, str], dimensions: int, options: Mapping[str, str], opened: ExitStack
+        self, uris: tuple[str, str], dimensions: int, options: Mapping[str, str], opened: ExitStack, *, later: bool
     ) -> None:
-        """Open the chunk store and, if any exist, the observations; stores that are reconciled late, at their first use."""
-        later = None if self._reconciled else self.reconcile_late
+        """Open the chunk store and, if any exist, the observations; with `later`, each at its first use."""
         open_it = partial(open_store, uris[0], dimensions=dimensions, options=options)
-        self._store = open_later(open_it, dimensions, later) if later else open_it()
+        self._store = open_later(open_it, dimensions, self.reconcile_late) if later else open_it()
         opened.callback(self._store.close)
         self._observations = Observations(uris[1], dimensions=dimensions, options=options)
         opened.callback(self._observations.close)
         if self.catalog.facet_counts():
-            self._observations.open(later)
+            self._observations.open(self.reconcile_late if later else None)
 
     @property
     def passage_vectors(self) -> VectorSource:
