@@ -132,6 +132,7 @@ def test_beyond_a_limit_edits_in_every_folder_are_found_and_events_are_back_once
 # What runs in the daemon, without a process of its own: a thread can't be ended from outside
 
 
+@pytest.mark.slow
 @linux
 @pytest.mark.parametrize("which", [0, 1, 2], ids=["reads the kernel", "hands out", "sorts"])
 def test_a_dead_thread_costs_no_edit_and_is_counted(tmp_path, monkeypatch, which):

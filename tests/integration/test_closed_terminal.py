@@ -175,6 +175,7 @@ def test_a_stop_while_it_is_being_opened_and_nobody_reads(memex):
     assert process_lock.holder_pid(memex.state) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_a_signal_while_a_demo_is_set_up_leaves_no_folder(memex, number):
     memex.begin("demo", "--port", "0", out=subprocess.DEVNULL)

@@ -362,6 +362,7 @@ def test_properties_that_no_line_says_are_read_again_and_no_more(world):
     assert known(world, "a").collection == "workspace"
 
 
+@pytest.mark.slow
 def test_a_collection_that_is_unknown_by_now_counts_as_documents_until_it_is_known_again(world):
     ids = [captured(world, f"{word} text", collection=name)[0] for word, name in zip(WORDS, KNOWN, strict=False)]
     for name, front in {
@@ -584,6 +585,7 @@ def test_every_name_is_known_once():
     )
 
 
+@pytest.mark.slow
 def test_no_answer_of_any_tool_has_a_tag_that_names_a_collection(tmp_path):
     """All tools that read, and those that write and tell what became of it; notes that name their collection by a tag alone."""
     marked = "tags: [x, '#Collection:Memory', collection:memory]\n"

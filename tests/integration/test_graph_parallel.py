@@ -69,6 +69,7 @@ def test_different_entities_made_at_once_are_all_kept(space):
     assert len(names) == MANY * 3
 
 
+@pytest.mark.slow
 def test_one_name_is_given_once(space):
     def work(agent, number):
         spelt = ("The Same", "the same", "THE  SAME")[number % 3]
@@ -81,6 +82,7 @@ def test_one_name_is_given_once(space):
     assert len(names) == len(list(space.folder.rglob("*.md"))) == 1
 
 
+@pytest.mark.slow
 def test_overlapping_calls_are_all_or_nothing(space):
     def work(agent, number):
         asked = [{"name": name, "entity_type": "x"} for name in (f"Own {number}", f"Shared {number % 4}")]
@@ -173,6 +175,7 @@ def test_all_kinds_of_writes_at_once_end_in_one_truth(space):
     assert hub.properties["summary"] in {f"by {number}" for number in range(4, MANY, 5)}
 
 
+@pytest.mark.slow
 def test_of_writers_with_one_version_only_one_succeeds(space):
     with member(space) as one:
         one.good("create_entities", entities=[{"name": "Hub", "entity_type": "x"}])

@@ -178,6 +178,7 @@ def test_a_unit_that_runs_the_script_still_has_its_program(old):
     assert done.stdout.startswith("memex ")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["", "module"])
 def test_a_service_is_installed_over_the_old_unit(old, name):
     unit = f"memex-{name}" if name else "memex"
@@ -188,6 +189,7 @@ def test_a_service_is_installed_over_the_old_unit(old, name):
     assert old.json("service", "uninstall", *(["--name", name] if name else []))["removed"]
 
 
+@pytest.mark.slow
 def test_hooks_ring_and_are_known(old):
     folder, bell = old.vault / ".git/hooks", old.state / "bells/moved"
     before = {name: (folder / name).read_bytes() for name in HOOKS}

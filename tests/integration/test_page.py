@@ -143,12 +143,14 @@ def test_a_revoked_session_ends_its_stream(memex):
     assert ended.wait(30)
 
 
+@pytest.mark.slow
 def test_a_question_for_the_headers_of_the_events_ends(memex):
     client = memex.browser().client
     assert client.head("/events").headers["content-type"].startswith("text/event-stream")
     assert client.get("/", timeout=20).status_code == 200  # over the same connection
 
 
+@pytest.mark.slow
 def test_a_wrong_method_is_refused_with_those_that_are_served(memex):
     browser = memex.browser()
     headers = {"origin": browser.page, "sec-fetch-site": "same-origin"}

@@ -180,6 +180,7 @@ def test_a_long_queue_has_pages(memex, browser):
     assert all(f">{name}<" in browser.text(older.partition("#")[0]) for name in set(names) - set(shown))
 
 
+@pytest.mark.slow
 def test_a_form_that_is_too_long_is_refused_after_it_was_sent(browser):
     answer = browser.post("/jobs/run", name=["x" * 7_000_000] * 5)
     assert answer.status_code == 413

@@ -120,6 +120,7 @@ def test_a_version_that_nobody_knows_is_not_found(memex, browser):
     assert "has no version" in answer.text
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("words", "way", "heading"),
     [

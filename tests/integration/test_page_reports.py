@@ -123,6 +123,7 @@ def test_a_change_after_the_merge_prevents_its_undo_and_is_named(memex):
     assert file.read_text().endswith("\nMine.\n")
 
 
+@pytest.mark.slow
 def test_a_box_that_is_gone_refuses_the_whole_form_and_keeps_its_ticks(memex):
     browser = memex.browser()
     browser.post("/reports/scan")

@@ -410,6 +410,7 @@ def test_a_live_region_leaves_the_message_for_the_page(memex, browser):
     assert "Dismissed: " in follow(browser, answer)
 
 
+@pytest.mark.slow
 def test_a_step_is_undone_only_while_it_is_the_last_one(memex, browser):
     first, second = capture(memex, "First step"), capture(memex, "Second step")
     old = form(follow(browser, browser.post("/review/dismiss", **card(browser, first))), id="main")

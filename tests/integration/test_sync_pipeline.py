@@ -461,6 +461,7 @@ def test_a_failed_pass_leaves_its_paths_pending_until_they_are_found(world):
         until(lambda: not world.app.opened.sync.problems)
 
 
+@pytest.mark.slow
 def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
     real = world.app.opened.vault.read
 
@@ -483,6 +484,7 @@ def test_a_file_that_can_never_be_read_does_not_stay_pending(world):
         assert "Bad.md" not in defects(world)
 
 
+@pytest.mark.slow
 def test_what_grew_too_large_is_named_at_once(world):
     world.write("Grown.md", "small\n")
     with world.serving():

@@ -245,6 +245,7 @@ def test_what_it_answers_depends_on_the_notes_and_not_on_the_way_there(steps, di
     assert said(made) == said(graph(*anew))
 
 
+@pytest.mark.slow
 @examples(150)
 @given(
     st.lists(st.tuples(st.integers(0, 11), st.integers(0, 11), st.sampled_from("rs")), max_size=30), st.integers(1, 4)

@@ -63,6 +63,7 @@ FACTS = st.tuples(st.tuples(SIMILAR, SIMILAR), st.sampled_from([1, 1, 2, 31, 70]
 )
 
 
+@pytest.mark.slow
 @examples(50)
 @given(st.lists(FACTS, min_size=2, max_size=7))
 def test_the_answer_to_a_smaller_limit_begins_the_one_to_a_larger(store, drawn):

@@ -108,6 +108,7 @@ def test_an_ordinal_may_have_twelve_digits():
         assert match.heading == str(heading)
 
 
+@pytest.mark.slow
 def test_of_many_rows_nearly_all_of_the_nearest_are_found():
     rng = np.random.default_rng(5)
     topics = rng.standard_normal((200, 384))

@@ -49,6 +49,7 @@ def usable(store: ChunkStore, documents: str) -> None:
     store.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 3, 200])
 def test_a_torn_newest_manifest_gives_the_version_before(damaged, left):
     whole = manifests(damaged)[0].read_bytes()
@@ -73,6 +74,7 @@ def test_without_one_whole_manifest_it_must_be_made_anew(damaged):
         reopened(damaged)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hint", [None, b"", b'{"version":999}', b'{"version":1}'])
 def test_the_version_hint_is_not_relied_on(damaged, hint):
     path = damaged / "_versions" / "latest_version_hint.json"
@@ -84,6 +86,7 @@ def test_the_version_hint_is_not_relied_on(damaged, hint):
     usable(store, "ab")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("left", [0, 100])
 def test_a_torn_newest_data_file_gives_the_version_before(damaged, left):
     path = newest(damaged / "data")

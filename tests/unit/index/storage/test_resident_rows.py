@@ -82,6 +82,7 @@ def passages(rows: Rows, filter: Filter = ALL) -> list[tuple[str, int]]:
     return sorted(row[:2] for row in rows._memory.read_rows(np.flatnonzero(rows.passing_rows(filter))))
 
 
+@pytest.mark.slow
 @examples(15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(ROWS, min_size=1, max_size=30), st.lists(FILTERS, min_size=20, max_size=20))
 def test_a_filter_lets_the_same_rows_pass_as_in_the_table(store, rows, filters):
@@ -338,6 +339,7 @@ def test_a_large_write_releases_the_rows_in_memory_until_the_next_search(store, 
     assert len(held(store)) == 8
 
 
+@pytest.mark.slow
 def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatch):
     monkeypatch.setattr(resident_words, "MOST_WORDS", 30)
     store.replace({"many": [row("many", n, f"word{n}") for n in range(31)], "a": [row("a", 0, "few words")]})
@@ -359,6 +361,7 @@ def test_rows_with_too_many_different_words_stay_out_of_memory(store, monkeypatc
     assert store._table.seen.rows is None
 
 
+@pytest.mark.slow
 def test_both_legs_see_one_state_while_it_is_written(store):
     """Each document's rows carry one number, the same on all: a search sees two numbers of no document."""
     store.replace({f"d{n}": [row(f"d{n}", k, f"same take 0 part {k}") for k in range(3)] for n in range(4)})
@@ -421,6 +424,7 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert store.similarities(points, []) == {}
 
 
+@pytest.mark.slow
 def test_the_memory_of_removed_rows_is_given_back():
     long = [row("long", n, f"passage {n}") for n in range(3 * SPARE)]
     rows = Rows.of([row("a", 0, "stays")], 1, DIMENSIONS, split_words).replace({"long": long})

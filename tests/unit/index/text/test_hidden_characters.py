@@ -102,6 +102,7 @@ def test_ignorable_characters_are_removed():
     assert remove_ignorable("C\u200bL\u00adA\ufe0fU\u2060D\U000e0041E\u202e") == "CLAUDE"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", ["❤\ufe0f" * 50_000, "\u200f" * 100_000, "a\u200b" * 50_000, "\U000e0067" * 100_000])
 def test_a_long_text_takes_no_long_time(text):
     start = time.process_time()

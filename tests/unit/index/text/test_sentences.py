@@ -89,6 +89,7 @@ def test_no_text_takes_long(piece):
     assert time.process_time() - begun < 0.5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("piece", ["[](", "![[a", "[a](b(c)", "[](a(b", "[](((", "![](" + "a" * 500, "[a] ("])
 def test_no_link_that_is_cut_takes_long(piece):
     document = note(piece * (4 * LONGEST // len(piece)))

@@ -242,6 +242,7 @@ def test_a_file_may_have_its_very_limit_and_not_a_byte_more(rim):
         assert answer_on(link)[0] == 413
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("key", ["full", "reader"])
 @pytest.mark.parametrize("announced", [True, False], ids=["announced", "chunked"])
 def test_who_sends_a_whole_file_before_reading_sees_the_refusal(rim, announced, key):
@@ -288,6 +289,7 @@ def test_a_key_that_may_not_write_or_not_there_leaves_nothing(rim, key, status, 
     assert error_of(sent(rim, b"text", key="work", headers={"x-memory-workspace": "secret"}))[:2] == (404, "NOT_FOUND")
 
 
+@pytest.mark.slow
 def test_a_connection_that_is_cut_at_any_place_leaves_nothing(rim):
     body = form((FILE, b"." * (3 * MIB)), ('Content-Disposition: form-data; name="title"', b"T"))
     before = rim.world.app.opened.queue.counts()
@@ -320,6 +322,7 @@ def test_a_client_that_stops_is_not_waited_for(rim):
         assert answer_on(link)[0] == 408
 
 
+@pytest.mark.slow
 def test_a_client_that_is_slow_but_steady_is_waited_for(rim):
     data = b"0123456789" * 10_000
     body = form((FILE, data))

@@ -148,6 +148,7 @@ def test_what_lies_elsewhere_is_not_found(world, space):
         assert caught.value.message == f"no document {id!r} in workspace 'default'"
 
 
+@pytest.mark.slow
 def test_a_paragraph_of_a_long_note_embeds_that_paragraph_alone(world, space):
     parts = [f"## Part {n}\n\n" + f"word{n} " * 180 for n in range(40)]
     first = space.capture("\n\n".join(parts)).record

@@ -29,6 +29,7 @@ pytestmark = [
 ]
 
 
+@pytest.mark.slow
 def test_a_lock_that_somebody_holds_is_waited_for(rig):
     rig.agent(A, "one\n")
     lock = rig.vault / ".git/index.lock"

@@ -66,6 +66,7 @@ def pulse(ear):
     one.stop()
 
 
+@pytest.mark.slow
 def test_a_start_asks_for_patience_and_ends_when_the_vault_can_be_read(ear, pulse, patient):
     assert "EXTEND_TIMEOUT_USEC=30000000" in ear.until("opening the index")[0]
     patient.readable = False

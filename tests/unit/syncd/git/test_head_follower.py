@@ -167,6 +167,7 @@ def test_its_thread_hears_the_hook_and_needs_no_poll(vault, heard, tmp_path, mon
     assert heard.listings == 0
 
 
+@pytest.mark.slow
 def test_its_thread_polls_head_for_what_no_hook_tells(vault, heard, tmp_path, monkeypatch):
     monkeypatch.setattr(head_follower, "POLL_S", 0.1)
     (vault / "n1.md").write_text("changed\n")
@@ -265,6 +266,7 @@ def grown(folder, count):
     return world
 
 
+@pytest.mark.slow
 def test_a_commit_is_read_in_proportion_to_its_diff_and_not_to_the_vault(tmp_path, monkeypatch):
     world = grown(tmp_path, 300)
     follower = world.app.head_follower

@@ -181,6 +181,7 @@ def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
     assert calls == ["daemon-reload", "restart", "daemon-reload", "restart"]
 
 
+@pytest.mark.slow
 def test_a_start_that_takes_long_is_no_failure_but_a_hardened_one_must_end(tmp_path, monkeypatch):
     asked, hardened = tmp_path / "asked", tmp_path / "user/memex.service.d/hardening.conf"
     put(tmp_path, "systemctl", f'echo "$2" "$(ls {hardened})" >> {asked}; [ "$2" != restart ] || exec sleep 60')

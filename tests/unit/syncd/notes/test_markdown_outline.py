@@ -28,6 +28,7 @@ def parsed_beside_a_large_body(body: str, seconds: float) -> bool:
     return is_parsed
 
 
+@pytest.mark.slow
 def test_bodies_with_many_tokens_are_parsed_one_at_a_time():
     assert not parsed_beside_a_large_body(LARGE, 2)
 

@@ -233,6 +233,7 @@ def test_many_promotions_whose_process_dies_before_their_commits_get_one_each_at
     assert world.git("status", "--porcelain") == ""
 
 
+@pytest.mark.slow
 def test_no_large_file_is_ever_whole_in_memory(world):
     size, own, find_capture = 6_000_000, promotions(world), world.app.services.snapshot.find_capture
     for name in ("a", "b"):

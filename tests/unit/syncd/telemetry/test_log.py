@@ -319,6 +319,7 @@ def test_all_that_a_daemon_says_to_the_journal_is_json(tmp_path, bundled, models
         assert records[-1]["level"] == "error"
 
 
+@pytest.mark.slow
 def test_with_json_all_that_a_daemon_says_is_json_whatever_its_settings(tmp_path, bundled, models):
     with daemon(tmp_path, models) as memex:
         file = memex.home / ".config/memex/config.toml"

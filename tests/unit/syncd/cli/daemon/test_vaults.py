@@ -329,6 +329,7 @@ def test_a_stop_of_an_unknown_vault_is_refused(folders, capfd, option, code):
     assert ("no daemon runs for" in shown) == (option is None)
 
 
+@pytest.mark.slow
 def test_a_vault_that_was_moved_keeps_its_state_and_its_settings_file(folders, capfd):
     assert run_command(["config", "--json", "--vault", str(folders / "first")]) == 0
     state = next(row["value"] for row in json.loads(capfd.readouterr().out) if row["name"] == "state")

@@ -71,6 +71,7 @@ def _replace_head(state, make):
     make(state / "audit.head")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "damage",
     [
@@ -121,6 +122,7 @@ def test_the_command_with_the_daemon_up_hung_killed_and_mended(tmp_path, models)
         memex.run("doctor")
 
 
+@pytest.mark.slow
 def test_settings_that_are_wrong_are_a_finding(tmp_path, models):
     with daemon(tmp_path, models) as memex:
         (memex.home / "config.toml").write_text("[server]\nport = 'x'\n")

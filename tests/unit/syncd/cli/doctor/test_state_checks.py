@@ -152,6 +152,7 @@ def test_no_daemon_is_advice(clinic):
     assert (found.is_, found.mend) == ("advice", "memex serve")
 
 
+@pytest.mark.slow
 def test_a_daemon_that_others_ask_often_is_well(tmp_path):
     with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client(verify=PLAIN) as http:
         context = DoctorContext(rim.world.app.settings, {}, os.getpid(), rim.world.app.health.status(None))

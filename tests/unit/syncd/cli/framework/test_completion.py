@@ -147,6 +147,7 @@ def test_a_folder_to_promote_into_is_outside_the_inbox(home):
     assert bash(home, "memex", "search", "--folder", "Cap") == ["Captures", "Capturesque"]
 
 
+@pytest.mark.slow
 def test_files_to_be_added_are_left_to_the_shell(home):
     asked = "COMP_WORDS='memex addfile a re' COMP_CWORD=3 _MEMEX_COMPLETE=bash_complete memex"
     assert shell(home, "bash", asked) == ["file,re"]

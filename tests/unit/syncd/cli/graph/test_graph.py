@@ -210,6 +210,7 @@ def test_a_node_that_was_written_without_a_type_is_shown_without(world, said):
     assert "  By hand\n" in said("graph", "--report")
 
 
+@pytest.mark.slow
 def test_without_a_daemon_and_an_index_the_vault_is_indexed_first(tmp_path, monkeypatch, capfd):
     (tmp_path / "vault/Captures/default/Entities").mkdir(parents=True)
     (tmp_path / "vault/Captures/default/Entities/Ada.md").write_text("## Observations\n- one\n")

@@ -123,6 +123,7 @@ def test_nothing_takes_long(text):
 ROWS = 10_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
