@@ -22,8 +22,8 @@ from syncd.commits.commit_message import format_message
 from syncd.commits.committer import Committer, DueCommit, MadeCommit
 from syncd.consolidation.analysis.findings import Findings
 from syncd.consolidation.consolidation import Consolidation
-from syncd.consolidation.note_proposals import proposal_kinds
 from syncd.consolidation.proposal_execution import KINDS, ProposalExecution
+from syncd.consolidation.proposal_kinds import proposal_kinds
 from syncd.context.generated_note import merge_notes
 from syncd.context.note_facts import ContextFact
 from syncd.daemon.open_parts import OpenParts

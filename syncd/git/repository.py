@@ -61,8 +61,8 @@ _LOG = "logs/HEAD"
 _MAIL = "memex@localhost"
 # Longer than the steps of the clock in a file's times, and in those of file systems that keep whole seconds.
 _TICK_NS, _COARSE_TICK_NS = 20_000_000, 3_000_000_000
-# Git's line before an object: id, kind and size. For a missing one it is its name and one word.
 _HEAD = re.compile(rb"ref:\s*refs/|[0-9a-fA-F]{40}")  # the content by which Git knows a HEAD
+# Git's line before an object: id, kind and size. For a missing one it is its name and one word.
 OBJECT = re.compile(rb"([0-9a-f]{40,64}) ([a-z]+) ([0-9]+)\n")
 INDEX_CHANGES = ("--raw", "--no-renames", "--no-abbrev", "-z")  # the format of `parse_index_changes`
 

@@ -186,9 +186,8 @@ class ManualMoves:
         """Return the old and the new path of a stored file that was moved with its note; None if it was not, or it is unclear."""
         vault, digest = self._snapshot.vault, digest_of(raw)
         # `file` may name it in an inbox that was renamed, where the parser accepts no stored file.
-        old = document.file or next(
-            (link.target for link in find_wikilinks(as_text(readable_properties(decode(raw)).get("file")) or "")), ""
-        )
+        named = as_text(readable_properties(decode(raw)).get("file")) or ""
+        old = document.file or next((link.target for link in find_wikilinks(named)), "")
         if not old or digest is None or objection(old) or vault.stat(old) is not None:
             return None
         along = _move_with_note(old, note)

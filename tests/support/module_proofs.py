@@ -174,8 +174,8 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/consolidation/analysis/test_capture_attention.py": ("syncd/consolidation/analysis/findings.py",),
     "tests/unit/syncd/consolidation/test_consolidation.py": (
         "syncd/consolidation/finding_proposals.py",
-        "syncd/consolidation/note_proposals.py",
         "syncd/consolidation/proposal_execution.py",
+        "syncd/consolidation/proposal_kinds.py",
         "syncd/consolidation/proposal_plans.py",
     ),
     "tests/unit/syncd/consolidation/test_report_note.py": (

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from dataclasses import asdict
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from index.errors import Conflict, Unavailable
 from syncd.git.repository import Repository
 from syncd.git.repository_state import STATES, UNWELL, RepositoryState, advice
 from tests.support.git_states import CASES, diverge, mended, only_command, ours, run, stale_lock, theirs, with_remote
+from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
@@ -259,17 +261,18 @@ def test_no_repository_around_a_damaged_one_answers_or_gets_a_commit(vault, tmp_
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may become another user")
-def test_a_folder_of_git_that_only_another_user_may_read_gives_no_answers(vault):
+def test_a_folder_of_git_that_only_another_user_may_read_gives_no_answers():
     code = (
         "import os, sys, syncd.git.command; from syncd.git.repository import Repository; os.setuid(12345); repo = Repository(sys.argv[1]);"
         "print(repo.head(), repo.query('rev-parse', 'HEAD'), repo.read_blob('0' * 40), repo.identity()['GIT_COMMITTER_NAME'])"
     )
-    (vault / ".git").chmod(0o700)
-    for folder in (vault, *vault.parents[:3]):
-        folder.chmod(0o755)
-    done = subprocess.run(
-        [sys.executable, "-c", code, vault], check=True, capture_output=True, text=True, cwd=Path.cwd()
-    )
+    with tempfile.TemporaryDirectory() as folder:  # pytest's own folders are closed to other users
+        run(folder, "init", "-q")
+        run(folder, "commit", "-q", "--allow-empty", "-m", "begin")
+        Path(folder).chmod(0o755)
+        Path(folder, ".git").chmod(0o700)
+        command = [sys.executable, "-c", code, folder]
+        done = subprocess.run(command, check=True, capture_output=True, text=True, cwd=ROOT)
     assert done.stdout.split() == ["None", "None", "None", "Memex"]
 
 
