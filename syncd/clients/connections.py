@@ -221,8 +221,9 @@ class ServerEntries:
 def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connection:
     """Create the client's key, and return the connection with its secret.
 
-    Raises KeyInUse, and NotFound if the workspace does not exist."""
-    _check_new_key(ask, request)
+    Raises KeyInUse, also if the client's settings file has the key, and NotFound if the workspace does not exist."""
+    if _check_new_key(ask, request) and not request.renew:
+        _refuse_written_key(ask, request)
     secret = _make_secret()
     _replace_key(ask, request, secret)
     return request.connection(url, secret)
@@ -279,6 +280,17 @@ def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | Non
         seen = format_time(earlier["last_used_at"], None)
         raise KeyInUse(f"the key {request.key_name} is in use already: it was last used {seen}")
     return earlier
+
+
+def _refuse_written_key(ask: Ask, request: ConnectionRequest) -> None:
+    """Raise KeyInUse if the client's settings file has the valid key of this name: a new key would revoke it."""
+    secret = ""
+    with suppress(MemexError):  # the client can't read this file either
+        if request.file is not None:
+            secret = key_in_entry(ServerEntries(request.file, request, read_file(request.file).text).read())
+    key = ask("key.check", {"secret": secret}) if secret else None
+    if key is not None and key["name"] == request.key_name:
+        raise KeyInUse(f"the key {request.key_name} is in {request.file} already")
 
 
 def _compose(workspace: str) -> str:

@@ -13,6 +13,7 @@ from syncd.clients.client_file import ClientFile
 from syncd.clients.client_formats import CLIENTS
 from syncd.clients.connections import (
     ConnectionRequest,
+    KeyInUse,
     find_valid_keys,
     make_connection,
     parse_key_name,
@@ -73,6 +74,22 @@ def test_the_key_of_an_entry_ends_with_it_although_the_host_has_a_new_name(world
         written = write_entry(ask, request_of(tmp_path, renew=renew), request.file, URL)
         assert written.notices == (f"revoked the key {before}",)
         assert list(live(world)) == [f"cursor@{host}"]
+
+
+def test_a_key_in_the_file_of_its_client_is_not_replaced_by_lines_to_paste(world, tmp_path):
+    ask, request = asker(world), request_of(tmp_path)
+    write_entry(ask, request, request.file, URL)
+    keys = live(world)
+    with pytest.raises(KeyInUse, match=r"the key cursor@desk is in .*client\.json already"):
+        make_connection(ask, request, URL)
+    assert live(world) == keys
+    make_connection(ask, request_of(tmp_path, renew=True), URL)
+    renewed = live(world)
+    assert renewed != keys
+    make_connection(ask, request, URL)  # the key in the file is revoked already
+    assert live(world) != renewed
+    (tmp_path / "client.json").write_text("{")
+    make_connection(ask, request, URL)
 
 
 @pytest.mark.parametrize("name", ["Caf\u00e9", "Cafe\u0301"])
