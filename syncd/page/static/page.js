@@ -260,8 +260,13 @@ if (helpButton) {
   helpButton.addEventListener("click", () => help.showModal());
 }
 
-// On a phone, the navigation scrolls: the present view is in sight beside the button.
-document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+// On a phone, the navigation scrolls: the present view is in sight beside the button. scrollIntoView would also make the
+// first Tab start at the view, and miss the link that skips to the content.
+const present = document.querySelector("nav [aria-current]");
+if (present) {
+  const [bar, link] = [present.parentElement, present].map((element) => element.getBoundingClientRect());
+  present.parentElement.scrollLeft += link.left + link.width / 2 - (bar.left + bar.width / 2);
+}
 
 function items() {
   return [...document.querySelectorAll("[data-list] [data-item]")].filter((item) => item.offsetParent !== null);
