@@ -17,6 +17,7 @@ import click
 import pytest
 
 from syncd.cli.main import memex, run_command
+from tests.support.known_vault import make_default_vault
 from tests.support.paths import GOLDEN
 from tests.support.world import World, answering
 
@@ -97,7 +98,6 @@ MISTAKES = (
 def world(tmp_path, monkeypatch):
     for name in [name for name in os.environ if name.startswith("MEMEX_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # threads of earlier tests may still log
@@ -107,8 +107,7 @@ def world(tmp_path, monkeypatch):
     (world.vault / "Captures/work").mkdir()
     world.write("House/Door.md", "---\ntags: [house]\n---\nThe front door.\n")
     world.run()
-    monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(world.state))
+    make_default_vault(monkeypatch, tmp_path / "home", world.vault, world.state)
     monkeypatch.chdir(tmp_path)
     with answering(world):
         yield world

@@ -4,6 +4,7 @@ Law, tested: a text without such a command stays unchanged, and a second run cha
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from pathlib import Path
@@ -15,6 +16,12 @@ from syncd.clients.daemon_address import OPTIONS
 from syncd.state.folder import expand_home
 
 FLAGS: Final = "memex.flags"  # where the context of a command line keeps the settings that were given as flags
+# A variable may be set for one command line only, so a printed command can't rely on it; the first one wins.
+_VARIABLES: Final = {
+    "--vault": ("MEMEX_VAULT__PATH", "MEMEX_VAULT"),
+    "--state": ("MEMEX_STATE",),
+    "--config": ("MEMEX_CONFIG",),
+}
 # Commands that name their vault themselves, or need none.
 _WITHOUT_VAULT: Final = frozenset({"init", "use", "vaults", "demo", "help", "completion"})
 # A command, not the name of a note: after a backtick, punctuation, or a verb.
@@ -24,19 +31,20 @@ _COMMAND: Final = re.compile(
 
 
 def vault_options() -> list[str]:
-    """Return the options that name a vault on this command line, with absolute paths."""
+    """Return the options that name the vault of this command line, by its flags or variables, with absolute paths."""
     context = click.get_current_context(silent=True)
-    named = context.find_root().meta.get(FLAGS, {}) if context else {}
-    return [
-        word
-        for option, name in OPTIONS.items()
-        if name in named
-        for word in (option, str(Path.cwd() / expand_home(named[name])))
-    ]
+    if context is None:
+        return []
+    flags = context.find_root().meta.get(FLAGS, {})
+    words: list[str] = []
+    for option, name in OPTIONS.items():
+        path = flags.get(name) or next(filter(None, map(os.environ.get, _VARIABLES[option])), None)
+        words += [option, str(Path.cwd() / expand_home(path))] if path else []
+    return words
 
 
 def complete_commands(text: str) -> str:
-    """Add the options that name a vault on this command line to each command of Memex in `text`."""
+    """Add the options that name the vault of this command line to each command of Memex in `text`."""
     if not (options := vault_options()):
         return text
     commands = click.get_current_context().find_root().command

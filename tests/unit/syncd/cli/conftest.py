@@ -7,6 +7,7 @@ import os
 import pytest
 
 from tests.support.answering_daemon import Daemon
+from tests.support.known_vault import make_default_vault
 
 
 @pytest.fixture
@@ -22,8 +23,7 @@ def clean(tmp_path, monkeypatch):
 def daemon(tmp_path, monkeypatch):
     (tmp_path / "vault").mkdir()
     (tmp_path / "state").mkdir(mode=0o700)
-    monkeypatch.setenv("MEMEX_VAULT", str(tmp_path / "vault"))
-    monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
+    make_default_vault(monkeypatch, tmp_path / "home", tmp_path / "vault", tmp_path / "state")
     running = Daemon(tmp_path / "state")
     running.server.start()
     yield running

@@ -69,8 +69,7 @@ def test_shared_options_go_before_or_after_the_command(daemon, capfd, line):
 
 
 def test_the_state_alone_finds_the_daemon_once_it_remembers_its_vault(daemon, capfd, monkeypatch):
-    monkeypatch.delenv("MEMEX_VAULT")
-    monkeypatch.delenv("MEMEX_STATE")
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(daemon.state))
     assert run_command(["status", "--state", str(daemon.state)]) == 2
     (daemon.state / "vault").write_text("/somewhere\n")
     assert run_command(["status", "--state", str(daemon.state)]) == 0

@@ -18,6 +18,7 @@ from syncd.clients.client_formats import CLIENTS, key_in_entry
 from syncd.clients.entry_editor import read_entry
 from syncd.workspaces.api_keys import make_secret
 from tests.support.audit_entries import unwritable
+from tests.support.known_vault import make_default_vault
 from tests.support.world import World, answering
 
 FILES = {
@@ -41,12 +42,9 @@ def served(tmp_path_factory):
 
 @pytest.fixture
 def world(served, tmp_path, monkeypatch):
-    (tmp_path / "home").mkdir()
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("CODEX_HOME", raising=False)
     monkeypatch.setattr("socket.gethostname", lambda: "desk.example.org")
-    monkeypatch.setenv("MEMEX_VAULT", str(served.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(served.state))
+    make_default_vault(monkeypatch, tmp_path / "home", served.vault, served.state)
     stored = served.app.opened.keys
     for key in stored.list():
         stored.revoke(key.id, now=now_ms())

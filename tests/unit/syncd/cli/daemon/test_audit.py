@@ -12,6 +12,7 @@ from syncd.cli.daemon import audit
 from syncd.cli.daemon.audit import format_verification, table
 from syncd.cli.main import run_command
 from syncd.history.audit_log import Author, acting_as
+from tests.support.known_vault import make_default_vault
 from tests.support.world import World
 
 AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
@@ -19,11 +20,9 @@ AGENT = Author("mcp", "capture_thought", "k1", "claude", "r1")
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """A vault with three notes in it, two of them by an agent; its commands find it by the environment."""
+    """A vault with three notes in it, two of them by an agent; its commands find it as the default vault."""
     world = World(tmp_path)
-    monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(world.state))
-    monkeypatch.setenv("HOME", str(tmp_path))
+    make_default_vault(monkeypatch, tmp_path / "home", world.vault, world.state)
     agent_access = world.app.agent_access
     agent_access.create_workspace("work")
     with acting_as(AGENT):

@@ -10,6 +10,7 @@ import pytest
 
 from index.timings import now_ms
 from syncd.cli.main import run_command
+from tests.support.known_vault import make_default_vault
 from tests.support.world import World, answering
 
 
@@ -23,10 +24,8 @@ class Terminal(io.StringIO):
 @pytest.fixture
 def world(tmp_path, monkeypatch):
     (tmp_path / "state").mkdir(mode=0o700)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
     opened = World(tmp_path)
-    monkeypatch.setenv("MEMEX_VAULT", str(opened.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(opened.state))
+    make_default_vault(monkeypatch, tmp_path / "home", opened.vault, opened.state)
     with answering(opened):
         yield opened
 

@@ -45,7 +45,8 @@ def test_paths_are_absolute_and_quoted():
     assert shlex.split(shown) == ["memex", "--vault", f"{Path.cwd()}/a b", "--config", f"{Path.cwd()}/c.toml", "status"]
 
 
-def test_a_printed_command_acts_on_the_vault_of_the_command_that_printed_it(tmp_path, monkeypatch, capfd):
+@pytest.mark.parametrize("by", ["an option", "a variable"])
+def test_a_printed_command_acts_on_the_vault_of_the_command_that_printed_it(tmp_path, monkeypatch, capfd, by):
     for name in ("home", "first", "second"):
         (tmp_path / name).mkdir()
     for name in ("first", "second"):
@@ -56,11 +57,15 @@ def test_a_printed_command_acts_on_the_vault_of_the_command_that_printed_it(tmp_
             == 0
         )
     monkeypatch.chdir(tmp_path)
-    named, vault = ["--vault", str(tmp_path / "second")], f"memex --vault {tmp_path / 'second'}"
+    second = str(tmp_path / "second")
+    named, vault = ["--vault", second] if by == "an option" else [], f"memex --vault {second}"
 
     def printed(*words, code=0):
         capfd.readouterr()
-        assert run_command([*named, *words]) == code or code is None
+        with monkeypatch.context() as variables:
+            if by == "a variable":
+                variables.setenv("MEMEX_VAULT", second)
+            assert run_command([*named, *words]) == code or code is None
         return " ".join("".join(capfd.readouterr()).split())
 
     assert f"{vault} key revoke a@b" in printed("connect", "--list")
@@ -70,6 +75,15 @@ def test_a_printed_command_acts_on_the_vault_of_the_command_that_printed_it(tmp_
     assert f"→ {vault} serve" in printed("doctor", code=None)
     assert f"`{vault} connect --list`" in printed("connect", code=2)
     assert "memex key revoke a@b" not in printed("connect", "--list")
+
+
+def test_a_variable_that_names_the_vault_becomes_an_option_unless_a_flag_does(monkeypatch):
+    monkeypatch.setenv("MEMEX_VAULT", "a b")
+    monkeypatch.setenv("MEMEX_STATE", "")
+    assert shlex.split(complete("memex status")) == ["memex", "--vault", f"{Path.cwd()}/a b", "status"]
+    monkeypatch.setenv("MEMEX_STATE", "/s")
+    monkeypatch.setenv("MEMEX_CONFIG", "/c.toml")
+    assert complete("memex status", **{"vault.path": "/v"}) == "memex --vault /v --state /s --config /c.toml status"
 
 
 def test_the_way_back_of_a_call_names_the_vault():

@@ -14,6 +14,7 @@ import pytest
 from index.errors import Conflict
 from syncd.cli.graph.memory_json import write_file
 from syncd.cli.main import run_command
+from tests.support.known_vault import make_default_vault
 from tests.support.mermaid import valid
 from tests.support.world import World, answering
 
@@ -32,8 +33,7 @@ def world(tmp_path, monkeypatch):
     world = World(tmp_path)
     (world.vault / "Captures/work").mkdir()
     world.run()
-    monkeypatch.setenv("MEMEX_VAULT", str(world.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(world.state))
+    make_default_vault(monkeypatch, tmp_path / "home", world.vault, world.state)
     with answering(world):
         yield world
 

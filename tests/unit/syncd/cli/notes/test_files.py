@@ -20,6 +20,7 @@ from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.knowledge_base import KbSettings
 from syncd.uploads import local_files
 from tests.support.daemon_process import daemon
+from tests.support.known_vault import make_default_vault
 from tests.support.world import World, settings_of, until
 
 TEXT = b"The filter is due in May.\n"
@@ -59,10 +60,7 @@ def here(tmp_path, monkeypatch):
     """An empty folder to stand in, and the environment of a vault."""
     for name in [name for name in os.environ if name.startswith("MEMEX_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "home/config"))
-    monkeypatch.setenv("MEMEX_VAULT", str(tmp_path / "vault"))
-    monkeypatch.setenv("MEMEX_STATE", str(tmp_path / "state"))
+    make_default_vault(monkeypatch, tmp_path / "home", tmp_path / "vault", tmp_path / "state")
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)

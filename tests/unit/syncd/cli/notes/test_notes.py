@@ -14,6 +14,7 @@ import click
 import pytest
 
 from syncd.cli.main import memex, run_command
+from tests.support.known_vault import make_default_vault
 from tests.support.paths import ROOT
 from tests.support.world import World, answering
 
@@ -40,8 +41,7 @@ def world(tmp_path, monkeypatch):
     opened = World(tmp_path)
     (opened.vault / "Captures/work").mkdir()
     opened.run()
-    monkeypatch.setenv("MEMEX_VAULT", str(opened.vault))
-    monkeypatch.setenv("MEMEX_STATE", str(opened.state))
+    make_default_vault(monkeypatch, tmp_path / "home", opened.vault, opened.state)
     with answering(opened):
         yield opened
 
