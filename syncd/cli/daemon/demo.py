@@ -27,9 +27,9 @@ import click
 
 from index.errors import InvalidArgument
 from index.timings import now_ms
-from syncd.cli.daemon.ready_message import WORKSPACE, print_connect_help
-from syncd.cli.daemon.serve import run
-from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag
+from syncd.cli.daemon.ready_message import WORKSPACE, print_address_json, print_connect_help
+from syncd.cli.daemon.serve import run, set_log_format
+from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag, wants_json
 from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.clients.daemon_address import memex_words
 from syncd.settings.known_vaults import find_vault_around, known_vaults
@@ -73,7 +73,8 @@ def demo(folder: str | None, port: int | None) -> None:
     """Serve a copy of the demo vault, and show how to connect and search.
 
     Every demo uses the same address and key, so the lines that you pasted keep working. The copy is removed at the end,
-    unless --dir names a folder for it."""
+    unless --dir names a folder for it. With --json, one line: {"vault", "state", "url", "workspace", "key"}; "key" is null
+    unless this is the first demo."""
     if folder:
         refuse_vault(Path(folder).absolute())
     with contextlib.nullcontext(Path(folder).absolute()) if folder else _temporary_folder() as root:
@@ -81,6 +82,7 @@ def demo(folder: str | None, port: int | None) -> None:
         set_flag("vault.path", str(vault))
         set_flag("state", flags().get("state") or str(root / "state"))
         set_flag("server.port", port)
+        set_log_format()
         if not vault.exists():
             with as_file(files("vault_fixtures") / "demo") as source:
                 shutil.copytree(source, vault)
@@ -93,7 +95,8 @@ def demo(folder: str | None, port: int | None) -> None:
         key = _install_key(chosen, address)
         if kept := port_to_keep(chosen.server.port, address, is_named=port is not None):
             _keep_address(DemoAddress(kept, key))
-        run(chosen, partial(_announce, address=address, key=key), any_port=port is None)
+        announce = partial(_announce, address=address, key=key, as_json=wants_json())
+        run(chosen, announce, any_port=port is None)
 
 
 def refuse_vault(root: Path) -> None:
@@ -109,11 +112,14 @@ def refuse_vault(root: Path) -> None:
         )
 
 
-def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str) -> None:
+def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str, *, as_json: bool = False) -> None:
     """Print how to connect to the demo, and keep the first port if it is not the chosen one; later demos do not show the key again."""
     port = urlsplit(ready.url).port or 0
     if not address and chosen.server.port not in (0, port):  # another program took the chosen one
         _keep_address(DemoAddress(port, key))
+    if as_json:
+        print_address_json(chosen, ready, None if address else key)
+        return
     connection = "Lines that you pasted for an earlier demo keep working."
     if address and address.port != port:
         connection = f"Lines that you pasted for an earlier demo work with this one once they name port {port}."

@@ -84,6 +84,14 @@ def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connecti
         print_message(f"memex: {error}")
 
 
+def print_address_json(chosen: Settings, ready: Ready, key: str | None = None) -> None:
+    """Print the address as one line of JSON, once the notes are listed. `key`: a client key that may be shown."""
+    if not ready.first_listing(PATIENCE_S):
+        print_message("memex: still indexing; searches find the notes indexed so far")
+    places = {"vault": str(chosen.vault.path), "state": str(ready.state), "url": ready.url}
+    print_while_serving(json.dumps(places | {"workspace": WORKSPACE, "key": key}))
+
+
 def graph_commands(chosen: Settings) -> str:
     """Return commands that show the graph around the entity with the most relations; "" while the graph is empty."""
     asked = {"workspace": WORKSPACE, "limit": 1}

@@ -22,7 +22,7 @@ import click
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.process_memory import collect_as_usual
 from index.timings import now_ms
-from syncd.cli.daemon.ready_message import print_connect_help, print_summary
+from syncd.cli.daemon.ready_message import print_address_json, print_connect_help, print_summary
 from syncd.cli.framework.commands import (
     STARTING_S,
     Command,
@@ -65,14 +65,15 @@ STOP_S = 45.0  # how long `memex stop` waits
 def serve(host: str | None, port: int | None, connect: bool, any_port: bool, force: bool) -> None:
     """Run the daemon: keep the index up to date with the vault, and let agents capture and search.
 
-    With --json, each line of the log on stderr is JSON, as with log.format = "json"."""
+    With --json, each line of the log on stderr is JSON, as with log.format = "json", and --connect prints one line of JSON on
+    stdout: {"vault", "state", "url", "workspace", "key"}, where "key" is null."""
     set_flag("server.host", host)
     set_flag("server.port", port)
-    set_flag("log.format", GivenValue("json", "--json", True, Path.cwd()) if wants_json() else None)
+    set_log_format()
     chosen = load_settings()
     _refuse_new_vault(chosen)
     any_port = any_port and "server.port" not in chosen.origins
-    on_ready = print_connect_help if connect else print_summary
+    on_ready = print_summary if not connect else print_address_json if wants_json() else print_connect_help
     run(chosen, on_ready, alone=not force, welcome=connect or None, any_port=any_port)
 
 
@@ -150,6 +151,11 @@ def stop(timeout: float) -> None:
         time.sleep(0.1)
     how = "on request" if by == "request" else "after SIGTERM, because it did not answer"
     print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} ended {how}; it served {vault}")
+
+
+def set_log_format() -> None:
+    """Let --json choose the format of the log too."""
+    set_flag("log.format", GivenValue("json", "--json", True, Path.cwd()) if wants_json() else None)
 
 
 def _refuse_new_vault(chosen: Settings) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from dataclasses import replace
@@ -11,7 +12,7 @@ import pytest
 
 from index.timings import now_ms
 from syncd.cli.daemon import demo
-from syncd.cli.daemon.ready_message import print_connect_help, print_summary
+from syncd.cli.daemon.ready_message import print_address_json, print_connect_help, print_summary
 from syncd.cli.main import run_command
 from syncd.installation.vault_setup import ensure_owner_key
 from tests.support.world import World, answering
@@ -62,6 +63,16 @@ def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd, tmp_
         assert says in out
         assert not SECRET.search(out)
         assert demo.read_address(file) == address, "the port that is used"
+
+
+def test_with_json_stdout_has_one_line_with_the_address(world, ready, capfd, tmp_path, monkeypatch):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    place = {"vault": str(world.vault), "state": str(world.state), "url": ready.url, "workspace": "default"}
+    print_address_json(world.app.settings, ready)
+    assert json.loads(capfd.readouterr().out) == place | {"key": None}
+    for address, key in ((None, DEMO_KEY), (demo.DemoAddress(2, DEMO_KEY), None)):
+        demo._announce(world.app.settings, ready, address, DEMO_KEY, as_json=True)
+        assert json.loads(capfd.readouterr().out) == place | {"key": key}
 
 
 def test_a_demo_shows_how_to_connect_although_its_address_cannot_be_kept(world, ready, capfd, tmp_path, monkeypatch):
