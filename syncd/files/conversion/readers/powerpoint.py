@@ -26,6 +26,7 @@ _LEVEL: Final = re.compile(r"[0-8]")
 DEEPEST: Final = 50  # most levels of nested groups
 _SHAPES: Final = frozenset({"sp", "grpSp", "graphicFrame"})  # shapes that may contain text
 _FURNITURE: Final = frozenset({"dt", "ftr", "sldNum", "hdr"})
+_EXTRAS: Final = ("diagramData", "notesSlide")  # relations to parts that a slide can be read without
 _TITLES: Final = frozenset({"title", "ctrTitle"})
 _TRUE: Final = ("1", "true")
 _FALSE: Final = ("0", "false")
@@ -34,7 +35,7 @@ _FALSE: Final = ("0", "false")
 def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
     """Read a presentation: visible slides in order, with tables, diagrams and notes; no pictures."""
     text: list[str] = []
-    pages, hidden, has_equations = 0, 0, False
+    pages, hidden, has_equations, lacks_parts = 0, 0, False, False
     with open_archive(file, "ppt/", limits) as archive:
         for slide in _slides(archive):
             if slide.root.get("show") in _FALSE:
@@ -44,8 +45,12 @@ def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             if pages <= limits.pages:
                 text.append(_format_slide(archive, slide, pages))
                 has_equations = has_equations or any(_name(element) == "oMath" for element in slide.root.iter())
+                lacks_parts = lacks_parts or any(
+                    part not in archive.NameToInfo for kind in _EXTRAS for part in slide.targets(kind)
+                )
     warnings = ["one hidden slide was left out" if hidden == 1 else f"{hidden:,} hidden slides were left out"]
     warnings = warnings * (hidden > 0) + ["equations were left out"] * has_equations
+    warnings += ["notes or diagrams that the file lacks were left out"] * lacks_parts
     return MarkdownReading("\n\n".join(text), pages=pages, cut=pages > limits.pages, warnings=tuple(warnings))
 
 
@@ -89,9 +94,9 @@ def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
     name = " ".join(" ".join(_plain_text(shape).split()) for shape in heads).strip() or f"Slide {number}"
     blocks = [f"## {escape_inline(name)}"]
     blocks += [_format_shape(shape, slide) for shape in shapes if shape not in heads]
-    blocks += [_format_diagram(_read_part(archive, target)) for target in slide.targets("diagramData")]
-    for target in slide.targets("notesSlide")[:1]:
-        notes = _read_part(archive, target)
+    diagrams, speaker_notes = (_read_parts(archive, slide.targets(kind)) for kind in _EXTRAS)
+    blocks += map(_format_diagram, diagrams)
+    for notes in speaker_notes[:1]:
         bodies = (shape for shape in _shape_tree(notes) if _placeholder_type(shape) == "body")
         if (body := next(bodies, None)) is not None and (text := _format_paragraphs(body, notes, listed=False)):
             blocks += ["### Notes", text]
@@ -223,6 +228,11 @@ def _runs(paragraph: Element) -> list[Element]:
 
 def _run_text(run: Element) -> str:
     return "".join(text.text or "" for text in _children(run, "t"))
+
+
+def _read_parts(archive: ZipFile, names: list[str]) -> list[_Part]:
+    """Read the parts with these names that the file has."""
+    return [_read_part(archive, name) for name in names if name in archive.NameToInfo]
 
 
 def _read_part(archive: ZipFile, name: str) -> _Part:

@@ -1,11 +1,14 @@
 """Rewrite the markup of a Word file for `mammoth`, which leaves out the text of some elements and shows hidden text.
 
+It also refuses a file in which a link or a picture names a relation that is missing.
 `open_archive` has refused every entity before a part is parsed. Law, tested: a file without such markup stays as it is."""
 
 from __future__ import annotations
 
 import io
+import posixpath
 import re
+from collections.abc import Mapping
 from typing import BinaryIO, Final
 from xml.etree.ElementTree import Element, XMLParser, tostring
 from zipfile import ZIP_DEFLATED, ZipFile
@@ -20,6 +23,18 @@ _READ_AS: Final = {
     "cr": "br", "ptab": "tab",
 }  # fmt: skip
 _REWRITTEN: Final = re.compile(rb"<[\w.-]*:?(?:fldSimple|ruby|bdo|dir|cr|ptab|txbxContent|vanish)[\s/>]")
+# The attributes by which a link or a picture names a relation of its part, and their beginning in the text of the part.
+_REFERENCES: Final = {
+    f"{{{namespace}}}{name}"
+    for namespace in (
+        "http://schemas.openxmlformats.org/officeDocument/2006/relationships",
+        "http://purl.oclc.org/ooxml/officeDocument/relationships",
+    )
+    for name in ("id", "embed", "link")
+}
+_REFERENCE: Final = re.compile(
+    rb"""<[\w.-]*:?(?:hyperlink|hlinkClick|blip|imagedata)\s[^<>]*?:(?:id|embed|link)\s*=\s*["']([^"']*)"""
+)
 _ALTERNATIVES: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _OFF: Final = ("0", "false", "off")
 
@@ -28,7 +43,12 @@ def rewrite_markup(file: BinaryIO) -> BinaryIO:
     """Return the Word file, or a copy in memory that `mammoth` reads as Word shows the file. Raises ParseError."""
     with ZipFile(file) as archive:
         parts = {name: archive.read(name) for name in archive.NameToInfo if name.endswith((".xml", ".rels"))}
-    rewritten = {name: _rewrite_part(part) for name, part in parts.items() if _REWRITTEN.search(part)}
+    rewritten = {}
+    for name, part in parts.items():
+        named = {reference.decode("utf-8", "replace") for reference in _REFERENCE.findall(part)}
+        ids = _relation_ids(parts, name) if named else set[str]()
+        if named - ids or _REWRITTEN.search(part):
+            rewritten[name] = _rewrite_part(part, lost=named - ids)
     file.seek(0)
     if not rewritten:
         return file
@@ -40,10 +60,26 @@ def rewrite_markup(file: BinaryIO) -> BinaryIO:
     return copy
 
 
-def _rewrite_part(part: bytes) -> bytes:
+def _relation_ids(parts: Mapping[str, bytes], name: str) -> set[str]:
+    """Return the ids of the relations of a part."""
+    folder, base = posixpath.split(name)
+    relations = parts.get(posixpath.join(folder, "_rels", f"{base}.rels"))
+    return {relation.get("Id", "") for relation in _parse(relations)} if relations else set()
+
+
+def _parse(part: bytes) -> Element:
     parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
     parser.feed(part)
     root: Element = parser.close()
+    return root
+
+
+def _rewrite_part(part: bytes, *, lost: set[str]) -> bytes:
+    """Rewrite a part; `lost`: ids of relations that the part lacks."""
+    root = _parse(part)
+    for element in root.iter() if lost else ():
+        for name in [name for name in element.attrib if name in _REFERENCES and element.attrib[name] in lost]:
+            del element.attrib[name]
     for namespace in (f"{{{name}}}" for name in _NAMESPACES):
         for run in root.iter(f"{namespace}r"):
             marks = run.findall(f"{namespace}rPr/{namespace}vanish")

@@ -241,8 +241,23 @@ def noted_link():
     return noted.replace('Target="https', 'TargetMode="External" Target="https')
 
 
-@pytest.mark.parametrize("part", ["presentation", "listed", "slide", "notes"])
-@pytest.mark.parametrize("text", ["", "<a>", "no markup", '<?xml version="1.0" encoding="none"?><a/>'])
+@pytest.mark.parametrize("kind", ["notesSlide", "diagramData"])
+def test_a_slide_without_its_part_with_notes_or_a_diagram_is_read(kind):
+    noted = relations(f"{kind}:../notes/one.xml", f"{kind}:../notes/two.xml")
+    reading = read_pptx(deck(shape("words"), noted=noted, notes=""), LIMITS)
+    assert reading.text == "## Slide 1\n\nwords"
+    assert reading.warnings == ("notes or diagrams that the file lacks were left out",)
+
+
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [
+        (part, text)
+        for part in ("presentation", "listed", "slide", "notes")
+        for text in ("", "<a>", "no markup", '<?xml version="1.0" encoding="none"?><a/>')
+        if part != "notes" or text
+    ],
+)
 def test_a_part_that_is_missing_or_damaged_is_refused(part, text):
     with pytest.raises(UnreadableFile, match="damaged"):
         read_pptx(deck(shape("x"), **{part: text}), LIMITS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 
 import pytest
@@ -21,6 +22,18 @@ BOX = f"<w:txbxContent>{paragraph('boxed')}</w:txbxContent>"
 DRAWING = f"<w:drawing><a:shape xmlns:a='urn:a'>{BOX}</a:shape></w:drawing>"
 
 
+OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
+DRAWN = (
+    f"xmlns:r='{OFFICE}' xmlns:a='http://schemas.openxmlformats.org/drawingml/2006/main' "
+    "xmlns:wp='http://schemas.openxmlformats.org/drawingml/2006/wordprocessingDrawing' "
+    "xmlns:pic='http://schemas.openxmlformats.org/drawingml/2006/picture'"
+)
+RELATION = (
+    "<Relationships xmlns='http://schemas.openxmlformats.org/package/2006/relationships'><Relationship Id='{}' "
+    f"Type='{OFFICE}/hyperlink' Target='https://e.example' TargetMode='External'/></Relationships>"
+)
+
+
 def run(text: str, properties: str = "") -> str:
     return f"<w:r><w:rPr>{properties}</w:rPr><w:t xml:space='preserve'>{text}</w:t></w:r>"
 
@@ -30,6 +43,15 @@ def checkbox(value: int) -> str:
         f"<w:sdt {W14}><w:sdtPr><w14:checkbox><w14:checked w14:val='{value}'/></w14:checkbox></w:sdtPr>"
         f"<w:sdtContent>{run('x')}</w:sdtContent></w:sdt>"
     )
+
+
+def read_parts(body: str, parts: dict[str, str]) -> MarkdownReading:
+    """Read a Word file with parts whose names don't end with `.xml`."""
+    file = io.BytesIO(docx(body))
+    with zipfile.ZipFile(file, "a") as archive:
+        for name, part in parts.items():
+            archive.writestr(name, part)
+    return read_docx(file, BOUNDS)
 
 
 def read(body: str, **parts: str) -> MarkdownReading:
@@ -68,6 +90,31 @@ def test_a_link_whose_field_is_partly_hidden_is_read():
     instruction = '<w:r><w:instrText>HYPERLINK "https://e.example"</w:instrText></w:r>'
     body = field.format("begin") + instruction + field.format("separate") + run("link") + field.format("end")
     assert read(body + run(" after")).text.strip() == "[link](https://e.example) after"
+
+
+@pytest.mark.parametrize(
+    "element",
+    [
+        f"<w:hyperlink r:id='r1'>{run('text')}</w:hyperlink>",
+        f"<w:hyperlink r:id='r1' w:anchor='x' >{run('text')}</w:hyperlink>",
+        run("text") + "<w:r><w:pict><v:imagedata xmlns:v='urn:schemas-microsoft-com:vml' r:id = 'r1'/></w:pict></w:r>",
+        run("text") + "<w:r><w:drawing><wp:inline><wp:docPr id='1'><a:hlinkClick r:id='r1'/></wp:docPr>"
+        "<a:graphic><a:graphicData><pic:pic><pic:blipFill><a:blip r:embed='r1' r:link='r1'/></pic:blipFill></pic:pic>"
+        "</a:graphicData></a:graphic></wp:inline></w:drawing></w:r>",
+    ],
+    ids=["a link", "a link with an anchor", "a picture", "a picture with a link"],
+)
+@pytest.mark.parametrize("relations", [None, "<Relationships/>", RELATION.format("r2")])
+def test_a_link_or_a_picture_whose_relation_is_missing_does_not_stop_the_reading(element, relations):
+    parts = {"word/_rels/document.xml.rels": relations} if relations else {}
+    text = read_parts(f"<w:p {DRAWN}>{run('before ')}{element}{run(' after')}</w:p>", parts).text
+    assert re.sub(r"\[(.*?)\]\(.*?\)", r"\1", text).strip() == "before text after"
+
+
+def test_the_links_of_a_file_stay_although_one_has_no_relation():
+    links = "".join(f"<w:hyperlink r:id='r{number}'>{run(f'link {number}')}</w:hyperlink>" for number in (1, 2))
+    reading = read_parts(f"<w:p {DRAWN}>{links}</w:p>", {"word/_rels/document.xml.rels": RELATION.format("r1")})
+    assert reading.text.strip() == "[link 1](https://e.example)link 2"
 
 
 @pytest.mark.parametrize(
