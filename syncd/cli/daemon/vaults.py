@@ -21,6 +21,7 @@ from syncd.cli.framework.commands import (
     load_settings,
     print_answer,
     print_message,
+    refuse_served,
     set_flag,
     show_elapsed,
 )
@@ -184,11 +185,13 @@ def _find_known(text: str) -> KnownVault:
 def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
     """Ask before setting up a folder that does not look like a vault; a vault that is set up already needs no question.
 
-    Raises InvalidArgument for a folder inside a vault."""
+    Raises InvalidArgument for a folder inside a vault, and Conflict if a daemon serves it with a state folder that nobody named."""
     from syncd.installation.vault_setup import has_notes, refuse_inside_vault
 
     folder = chosen.vault.path
     refuse_inside_vault(chosen, os.environ)
+    if "state" not in chosen.origins and read_vault_path(chosen.state) is None:
+        refuse_served(chosen)
     if not folder.is_dir() or read_vault_path(chosen.state) == folder or (create and not any(folder.iterdir())):
         return
     if not has_notes(folder):

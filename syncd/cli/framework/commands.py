@@ -28,6 +28,7 @@ from syncd.daemon import control_socket
 from syncd.settings.known_vaults import choose_settings_file, known_vaults
 from syncd.settings.settings import Settings, load
 from syncd.state.folder import read_vault_path
+from syncd.state.vault_claim import find_holder
 from syncd.telemetry import log
 from syncd.vault.path_rules import is_utf8
 
@@ -177,7 +178,17 @@ def load_settings() -> Settings:
 def require_set_up(chosen: Settings) -> None:
     """Raise NotFound, with the command that sets the vault up, if the state folder belongs to no vault yet."""
     if read_vault_path(chosen.state) is None:
+        refuse_served(chosen)
         raise NotFound(f"{chosen.vault.path} is not set up for Memex yet: run `{init_command(chosen)}`")
+
+
+def refuse_served(chosen: Settings) -> None:
+    """Raise Conflict if a daemon serves the vault with another state folder than this command's, which belongs to no vault yet."""
+    if pid := find_holder(chosen.vault.path):
+        raise Conflict(
+            f"process {pid} serves {chosen.vault.path} with a state folder that is not the usual one: name the folder with --state, or "
+            f"stop the process: kill {pid}"
+        )
 
 
 def wants_json() -> bool:

@@ -19,6 +19,7 @@ from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import default_settings_file, settings_folder
 from syncd.state.process_lock import ProcessLock
+from syncd.state.vault_claim import VaultClaim
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -300,6 +301,23 @@ def test_the_list_is_there_at_once(folders):
         )
         took.append(os.times().children_user + os.times().children_system - begun[1])
     assert min(took) < 0.6
+
+
+@pytest.mark.parametrize("words", [["init", "--yes"], ["status", "--vault"]], ids=["init", "status"])
+def test_a_vault_that_is_served_with_another_state_folder_is_not_called_new(folders, capfd, words):
+    vault, state = folders / "third", folders / "elsewhere"
+    vault.mkdir()
+    (vault / "Note.md").write_text("about herons")
+    claim = VaultClaim(vault)
+    claim.require()
+    before = tree(folders)
+    try:
+        assert run_command([*words, str(vault)]) == 5
+        assert "name the folder with --state" in capfd.readouterr().err
+        assert tree(folders) == before
+        assert run_command(["init", str(vault), "--state", str(state)]) == 0
+    finally:
+        claim.release()
 
 
 @pytest.mark.parametrize("inner", ["Captures", "deep", ""])
