@@ -124,6 +124,22 @@ def refuse_inside_vault(settings: Settings, environ: Mapping[str, str]) -> None:
         )
 
 
+def refuse_moved_vault(settings: Settings, environ: Mapping[str, str]) -> None:
+    """Raise Conflict for a new vault with an inbox that may be a known, missing vault under another name: its keys would be lost."""
+    folder = settings.vault.path
+    if is_registered(settings, environ) or not (folder / settings.vault.inbox).is_dir():
+        return
+    calm = {name: value for name, value in environ.items() if not name.startswith("MEMEX_")}
+    for vault in known_vaults(environ):
+        if not vault.path.is_dir():
+            with contextlib.suppress(InvalidArgument):  # `memex vaults` reports what is wrong with the file
+                advice = moved_vault_advice(load({"config": str(vault.file)}, calm))
+                raise Conflict(
+                    f"{folder} has an inbox already, and the folder of the vault {vault.path} is missing; {advice}. Otherwise, name a "
+                    f"state folder for the new vault: `{shlex.join(['memex', 'init', str(folder), '--state'])} FOLDER`"
+                )
+
+
 def _keep_lost_queue(state: Path) -> None:
     """Set aside the files of queued jobs when the ledger with the jobs is missing or empty, and no process holds it."""
     ledger = state / LEDGER

@@ -185,11 +185,12 @@ def _find_known(text: str) -> KnownVault:
 def _confirm_folder(chosen: Settings, *, create: bool, yes: bool) -> None:
     """Ask before setting up a folder that does not look like a vault; a vault that is set up already needs no question.
 
-    Raises InvalidArgument for a folder inside a vault, and Conflict if a daemon serves it with a state folder that nobody named."""
-    from syncd.installation.vault_setup import has_notes, refuse_inside_vault
+    Raises InvalidArgument for a folder inside a vault, and Conflict for one that is not as new as it seems."""
+    from syncd.installation.vault_setup import has_notes, refuse_inside_vault, refuse_moved_vault
 
     folder = chosen.vault.path
     refuse_inside_vault(chosen, os.environ)
+    refuse_moved_vault(chosen, os.environ)
     if "state" not in chosen.origins and read_vault_path(chosen.state) is None:
         refuse_served(chosen)
     if not folder.is_dir() or read_vault_path(chosen.state) == folder or (create and not any(folder.iterdir())):

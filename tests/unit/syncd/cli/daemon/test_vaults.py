@@ -347,6 +347,25 @@ def test_a_stop_of_an_unknown_vault_is_refused(folders, capfd, option, code):
     assert ("no daemon runs for" in shown) == (option is None)
 
 
+def test_a_vault_that_was_moved_is_not_set_up_as_a_new_one(folders, capfd):
+    moved, known = folders / "renamed", settings_folder(os.environ)
+    (folders / "first").rename(moved)
+    before = tree(folders)
+    assert run_command(["init", str(moved), "--yes"]) == 5
+    advice = capfd.readouterr().err
+    assert (
+        f"write its new folder into {known / 'config.toml'} as vault.path, and above [vault] the line state = "
+        in advice
+    )
+    assert f"`memex init {moved} --state FOLDER`" in advice
+    assert tree(folders) == before
+    (folders / "third").mkdir()
+    (folders / "third/Note.md").write_text("about herons")
+    assert run_command(["init", str(folders / "third"), "--yes"]) == 0, "it has no inbox, so it was no vault"
+    assert run_command(["init", str(folders / "second")]) == 0, "it is known"
+    assert run_command(["init", str(moved), "--state", str(folders / "state")]) == 0
+
+
 @pytest.mark.slow
 def test_a_vault_that_was_moved_keeps_its_state_and_its_settings_file(folders, capfd):
     assert run_command(["config", "--json", "--vault", str(folders / "first")]) == 0
