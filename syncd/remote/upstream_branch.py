@@ -23,7 +23,9 @@ _FORMAT: Final = "--format=%(upstream:remotename)%00%(upstream:remoteref)%00%(up
 _SSH: Final = "-oBatchMode=yes -oConnectTimeout=10 -oServerAliveInterval=10 -oServerAliveCountMax=3"
 _SYSTEM_FOLDER: Final = Path("/etc")  # belongs to root
 _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.interactive=false")
-_OPTIONS: Final = tuple(word for option in _SILENT for word in ("-c", option))
+# The log of the remote-tracking branch shows which commits the remote once had; Git adds to a log that exists in any case.
+_LOGGED: Final = "core.logAllRefUpdates=true"
+_OPTIONS: Final = tuple(word for option in (*_SILENT, _LOGGED) for word in ("-c", option))
 # Empty rather than unset, so that no password window opens on anybody's screen.
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between

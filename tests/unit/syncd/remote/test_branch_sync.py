@@ -189,8 +189,12 @@ def test_a_history_that_was_rewritten_is_not_merged_back(device):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("logs", [True, False], ids=["with logs", "without"])
 @pytest.mark.parametrize("fetches", ["Memex", "another program"])
-def test_purged_commits_are_not_pushed_again_whoever_fetches_first(device, fetches):
+def test_purged_commits_are_not_pushed_again_whoever_fetches_first(device, fetches, logs):
+    if not logs:
+        run(device.vault, "config", "core.logAllRefUpdates", "false")
+        shutil.rmtree(device.vault / ".git/logs")
     device.there("secret.md", "to be purged\n")
     device.remote.sync()
     run(device.clone, "reset", "-q", "--hard", "HEAD~1")
