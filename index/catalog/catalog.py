@@ -274,9 +274,11 @@ class Catalog(Database):
 
     def is_embedded(self, workspace: str, perspectives: str) -> bool:
         """Return whether all observations of `workspace` are embedded under these perspectives; fast for any number of them."""
+        # SQLite would read all entities of the workspace for "<>", "or" or an index that it chooses itself.
         lacking = self.rows(
-            "select path from facets where workspace = ?1 and (perspectives < ?2 or perspectives > ?2) union all "
-            "select path from facets where workspace = ?1 and embedded < observations limit 1",
+            "select 1 from facets where workspace = ?1 and perspectives < ?2 union all "
+            "select 1 from facets where workspace = ?1 and perspectives > ?2 union all "
+            "select 1 from facets indexed by facets_lacking where workspace = ?1 and embedded < observations limit 1",
             workspace,
             perspectives,
         )

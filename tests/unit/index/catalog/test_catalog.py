@@ -20,7 +20,7 @@ from index.catalog.sqlite_file import READER_CACHE, Database
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, MemexError, Unavailable
 from index.graph.vertex import vertex_of
-from index.model import Defect, Entry, Link, Node, Observation, Record, Stat, Statement
+from index.model import Defect, Document, Entry, Link, Node, Observation, Record, Stat, Statement
 from tests.support.catalog_rows import STAT, document, write
 from tests.support.example_counts import examples
 from tests.support.index_dump import dump_catalog
@@ -223,6 +223,28 @@ def test_what_is_asked_often_is_answered_from_an_index(catalog, query, index):
     plan = [step[3] for step in catalog.rows(f"explain query plan {query}")]
     assert any(index in step for step in plan), plan
     assert not any("TEMP B-TREE" in step for step in plan), plan
+
+
+def test_whether_all_observations_are_embedded_is_answered_without_reading_them(catalog, monkeypatch):
+    def entity(path: str) -> Document:
+        facts = (Observation(1, "one"), Observation(2, "two"))
+        return document(path, type="entity", node=Node("N", "person", facts, (), 2, False, None, None))
+
+    for under, done in [(under, done) for under in ("a", "b", "c") for done in (2, 1)]:
+        facets = dict.fromkeys(("x.md", "y.md"), ("b", 2, 10)) | {"z.md": (under, done, 10)}
+        catalog.write(upserts=[(entity(path), STAT, 2, True) for path in facets], facets=facets)
+        assert catalog.is_embedded("default", "b") is ((under, done) == ("b", 2))
+    assert catalog.is_embedded("other", "b")
+    asked, rows = [], catalog.rows
+    monkeypatch.setattr(catalog, "rows", lambda query, *values: asked.append((query, values)) or [])
+    catalog.is_embedded("default", "b")
+    [(query, values)] = asked
+    plan = [step[3] for step in rows(f"explain query plan {query}", *values) if step[3].startswith(("SEARCH", "SCAN"))]
+    assert [step.partition(" INDEX ")[2] for step in plan] == [
+        "facets_here (workspace=? AND perspectives<?)",
+        "facets_here (workspace=? AND perspectives>?)",
+        "facets_lacking (workspace=?)",
+    ]
 
 
 def test_the_vocabulary_is_a_workspace_s_own_most_used_first(catalog):
