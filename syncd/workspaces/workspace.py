@@ -348,7 +348,7 @@ class Workspace:
 
     def node_addresses(self, paths: Iterable[str]) -> dict[str, str]:
         """Return the address of the document at each of these paths, by path."""
-        records = [record for path in paths if (record := self._index.record_at(path))]
+        records = self._index.records_at(set(paths)).values()
         addresses = self.addresses(records)
         return {record.path: addresses[record.id] for record in records if record.id in addresses}
 
