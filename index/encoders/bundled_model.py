@@ -60,7 +60,10 @@ class BundledEncoder:
     def encode(self, texts: Sequence[str], *, kind: Kind, urgent: bool) -> np.ndarray:  # noqa: ARG002 - no prompts
         """Return one unit vector for each text; the model treats queries and documents alike."""
         try:
-            return self._graph.compute_vectors(texts, self._share if urgent else self._spread)
+            if urgent:
+                # In the same runs whether or not the second thread is free, because a run changes vectors slightly.
+                return self._graph.compute_vectors(texts, self._share, threads=min(2, count_cores()))
+            return self._graph.compute_vectors(texts, self._spread)
         except CancelledError as error:
             raise Unavailable("the encoder is closed", retryable=False) from error
         except RuntimeError as error:

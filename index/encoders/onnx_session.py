@@ -78,8 +78,10 @@ class Graph:
         self.dimensions = int(self._session.get_outputs()[0].shape[-1])
         self._max_tokens = max_tokens
 
-    def compute_vectors(self, texts: Sequence[str], each: Each = map) -> np.ndarray:
-        """Return one unit vector for each text; `each` distributes the runs, longest first, over threads."""
+    def compute_vectors(self, texts: Sequence[str], each: Each = map, *, threads: int = 1) -> np.ndarray:
+        """Return one unit vector for each text; `each` distributes the runs, longest first, over threads.
+
+        Texts that could share one run are divided among `threads`, if they are as many."""
         tokens = [self._tokenizer.encode(text, self._max_tokens) for text in texts]
         vectors = np.empty((len(texts), self.dimensions), np.float32)
 
@@ -96,17 +98,18 @@ class Graph:
                 log.warning("running the graph failed: %s", error)
                 raise Unavailable("the bundled model failed (see the log); check the free memory") from error
 
-        for _ in each(run, split_into_runs([len(ids) for ids in tokens])):
+        for _ in each(run, split_into_runs([len(ids) for ids in tokens], threads)):
             pass
         return vectors
 
 
-def split_into_runs(lengths: Sequence[int]) -> list[list[int]]:
+def split_into_runs(lengths: Sequence[int], threads: int = 1) -> list[list[int]]:
     """Return the row numbers of texts with these lengths, grouped into runs: the longest first, and short ones together."""
     cut: list[list[int]] = []
+    most = min(RUN_TEXTS, -(-len(lengths) // threads))
     for row in sorted(range(len(lengths)), key=lambda row: -lengths[row]):
         last = cut[-1] if cut else []
-        if last and len(last) < RUN_TEXTS and lengths[last[0]] * (len(last) + 1) <= RUN_TOKENS:
+        if last and len(last) < most and lengths[last[0]] * (len(last) + 1) <= RUN_TOKENS:
             last.append(row)
         else:
             cut.append([row])

@@ -183,13 +183,14 @@ made.close()
     subprocess.run([sys.executable, "-c", code, str(models)], check=True, cwd=ROOT, timeout=60)
 
 
-@given(st.lists(st.integers(1, 256), max_size=60))
-def test_runs_hold_every_text_once_and_stay_small(lengths):
-    cut = split_into_runs(lengths)
+@given(st.lists(st.integers(1, 256), max_size=60), st.integers(1, 2))
+def test_runs_hold_every_text_once_and_stay_small(lengths, threads):
+    cut = split_into_runs(lengths, threads)
     assert sorted(row for run in cut for row in run) == list(range(len(lengths)))
     for run in cut:
         longest = max(lengths[row] for row in run)
         assert len(run) == 1 or (len(run) <= RUN_TEXTS and len(run) * longest <= RUN_TOKENS)
+    assert len(cut) >= min(threads, len(lengths))
 
 
 # The files
