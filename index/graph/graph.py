@@ -9,7 +9,6 @@ import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
 from itertools import pairwise
 from typing import Final
 
@@ -57,6 +56,18 @@ class _Names:
         return self.paths.get(key, ())
 
 
+class _Leads(dict[str, str | None]):
+    """Maps the target of a link to the path of its node, found when it is first asked for: many nodes state the same targets."""
+
+    def __init__(self, resolve: Callable[[str], str | None]) -> None:
+        super().__init__()
+        self._resolve = resolve
+
+    def __missing__(self, target: str) -> str | None:
+        self[target] = path = self._resolve(target)
+        return path
+
+
 class Graph:
     """Holds the graph of one workspace; safe to use from any thread. A query holds the lock while it computes."""
 
@@ -72,7 +83,7 @@ class Graph:
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
-        self._away: dict[str, tuple[tuple[str, str, bool], ...]] = {}  # the same for outward relations alone
+        self._leads = _Leads(self._resolve)  # of stated relations
 
     # Changing it
 
@@ -139,23 +150,24 @@ class Graph:
                 if target_key(stated.target) in note_keys
             ]
             for source, stated in [*((path, stated) for stated in note.relations), *pointing, (path, None)]:
-                self._forget(source)
-                self._forget((stated and self._resolve(stated.target)) or "")
+                self._near.pop(source, None)
+                if stated:
+                    self._forget_target(stated)
 
-    def _forget(self, path: str) -> None:
-        self._near.pop(path, None)
-        self._away.pop(path, None)
+    def _forget_target(self, stated: Statement) -> None:
+        self._leads.pop(stated.target, None)
+        self._near.pop(self._resolve(stated.target) or "", None)
 
     def _replace_statements(self, before: Vertex, node: Vertex) -> None:
         """Replace the statements of a node whose names are unchanged."""
         if before.relations != node.relations:
             for stated in {*before.relations} ^ {*node.relations}:
-                self._forget(self._resolve(stated.target) or "")
+                self._forget_target(stated)
             for key in {target_key(stated.target) for stated in before.relations}:
                 self._pointing.remove(key, node.path)
             for key in {target_key(stated.target) for stated in node.relations}:
                 self._pointing.add(key, node.path)
-            self._forget(node.path)
+            self._near.pop(node.path, None)
         self._notes[node.path] = node
 
     # Its nodes
@@ -276,13 +288,13 @@ class Graph:
                 hops.update(dict.fromkeys(frontier, hop))
                 if not frontier or truncated:
                     break
-            edges = {  # each once, from its source: of a thousand nodes most relations lead elsewhere
-                Edge(self._notes[path].name, self._notes[near].name, kind)
-                for path in hops
-                for near, kind, outward in self._neighbours(path)
-                if outward and near in hops
+            leads, vertices = self._leads, tuple(self._notes[path] for path in hops)
+            edges = {  # each from its source, so that nobody looks for what points to the nodes at the rim
+                Edge(node.name, self._notes[near].name, stated.type)
+                for node in vertices
+                for stated in node.relations
+                if (near := leads[stated.target]) in hops
             }
-            vertices = tuple(self._notes[path] for path in hops)
         return Neighbourhood(vertices, tuple(sorted(edges)), truncated)
 
     def shortest_path(self, a: str, b: str) -> list[Edge] | None:
@@ -345,40 +357,28 @@ class Graph:
 
     def _list_relations(self) -> Iterator[tuple[str, str, str]]:
         """Yield (path, path of the target, type) of every relation, each once; faster than a query for each node."""
-        resolve = cache(self._resolve)  # many nodes state the same targets
         for path in map(choose_owner, self._named.paths.values()):
-            ends = {(stated.type, resolve(stated.target)) for stated in self._notes[path].relations}
-            yield from ((path, to, kind) for kind, to in ends if to)
+            yield from ((path, to, kind) for to, kind in self._outgoing(path))
 
     def _incoming(self, node: Vertex) -> Iterator[tuple[str, Statement]]:
-        node_keys = link_keys(node)
-        for path in {path for key in node_keys for path in self._pointing.get(key)}:
+        for path in {path for key in link_keys(node) for path in self._pointing.get(key)}:
             if self._is_node(path):
                 for stated in self._notes[path].relations:
-                    if target_key(stated.target) in node_keys and self._resolve(stated.target) == node.path:
+                    if self._leads[stated.target] == node.path:
                         yield path, stated
 
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
         """Return (path, type, whether the relation points there) of all neighbors of a node."""
         if path not in self._near:
-            pointing = {source for key in link_keys(self._notes[path]) for source in self._pointing.get(key)}
-            here = {
-                (source, kind, False)
-                for source in pointing
-                if self._is_node(source)
-                for to, kind, _ in self._outgoing(source)
-                if to == path
-            }
-            self._near[path] = tuple(sorted({*self._outgoing(path), *here}))
+            here = {(source, stated.type, False) for source, stated in self._incoming(self._notes[path])}
+            there = {(to, kind, True) for to, kind in self._outgoing(path)}
+            self._near[path] = tuple(sorted(here | there))
         return self._near[path]
 
-    def _outgoing(self, path: str) -> tuple[tuple[str, str, bool], ...]:
-        """Return those of `_neighbours` to which the relations of a node point."""
-        if path not in self._away:
-            stated = self._notes[path].relations
-            ends = {(to, relation.type, True) for relation in stated if (to := self._resolve(relation.target))}
-            self._away[path] = tuple(ends)
-        return self._away[path]
+    def _outgoing(self, path: str) -> set[tuple[str, str]]:
+        """Return (path, type) of the nodes to which the relations of a node point."""
+        stated = self._notes[path].relations
+        return {(to, relation.type) for relation in stated if (to := self._leads[relation.target])}
 
     def _edges_by_neighbour(self, path: str) -> Iterator[tuple[str, Edge]]:
         """Yield the neighbors of a node, each with its relation, in either direction."""
