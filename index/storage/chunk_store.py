@@ -10,13 +10,13 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -26,10 +26,10 @@ from index.foreground import SHORT_S, foreground
 from index.model import Filter
 from index.process_memory import release_unused
 from index.storage import arrow_rows, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Match, Row, VectorBatch, check_encodable, check_pool
-from index.storage.lancedb_table import DROP, HeldRows, HeldVectors
+from index.storage.chunk_rows import Match, Row, check_encodable, check_pool
+from index.storage.lancedb_table import DROP, HeldRows
 from index.storage.resident_rows import Rows, nearest_similarities, spread, to_unit_length
-from index.storage.store_writer import StoreWriter, fits
+from index.storage.store_writer import HoldVectors, StoreWriter, fits
 from index.store_failures import log_cause
 from index.tracing import span
 
@@ -42,7 +42,6 @@ MARGIN: Final = 60.0  # seconds by which a version must be older than a maintena
 
 _one_large_load = threading.Lock()  # while rows are loaded, they need twice the memory that they keep
 
-HoldVectors: TypeAlias = Callable[[Iterable[VectorBatch], int], HeldVectors]  # of rows, and dimensions
 T = TypeVar("T")
 
 
@@ -56,13 +55,11 @@ class ChunkStore(StoreWriter):
 
         `hold` makes what is kept in memory of more than HELD rows; without it, nothing is kept of them. Raises
         StoreDamaged if the store can't be repaired; then `discard` it, open it again and fill it from the files."""
-        self._hold_vectors = hold
         self._keeping, self._recalling = threading.Lock(), threading.Lock()
         self._closing = False
-        self._too_large = 0  # number of rows that did not fit into memory; a tenth fewer are tried again
         self._unpruned = 0
         self._failures = 0  # consecutive failed searches
-        super().__init__(uri, dimensions, options)
+        super().__init__(uri, dimensions, options, hold)
 
     def search(
         self,
@@ -130,6 +127,8 @@ class ChunkStore(StoreWriter):
         """Return for each point the `pool` nearest chunks that pass its filter, best first, from one state of the store."""
         check_pool(pool)
         points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
+        if self._table.seen.held is None:
+            self._try_flush()
         measured = timings.STORE["search"].measure()
         with measured, self._gate.enter(), span("near", points=len(points), pool=pool):
             view = self._table.seen
@@ -347,8 +346,7 @@ class ChunkStore(StoreWriter):
 
     def _start_loading_rows(self) -> None:
         """Start to load the rows, or their vectors, into memory if they are few enough and not there."""
-        fit = maintenance_policy.may_be_held(self._work.rows, self._too_large) or self._holds_vectors()
-        if not fit or not self._recalling.acquire(blocking=False):
+        if not self._may_load(self._work.rows) or not self._recalling.acquire(blocking=False):
             return
         if self._table.seen.held is None:  # tested last: another thread may just have loaded them
             with suppress(RuntimeError):  # the system allows no more threads; a later search tries again
@@ -361,14 +359,15 @@ class ChunkStore(StoreWriter):
         try:
             with _one_large_load if is_large else nullcontext():
                 with self._writing:
-                    self._missed = []
+                    with self._showing:
+                        self._missed = []
+                    self._write_table({})  # what waited until now; later writes go to the table
                 rows = self._read_all_rows()
                 with self._writing:
-                    missed, self._missed = self._missed, None
-                    for documents in missed or ():
+                    for documents in self._missed or ():
                         rows = rows.replace(documents)
-                    if missed is not None and fits(rows, self._work.rows):
-                        self._show_rows(rows)
+                    if self._missed is not None and fits(rows, self._work.rows):
+                        self._show_rows(rows)  # until then, no write waits in the buffer: these rows would lack it
         except Unavailable:
             pass  # searches report it
         except ResourceExhausted:
@@ -385,13 +384,9 @@ class ChunkStore(StoreWriter):
         else:
             self._run(self._table.renew(self._run(self._table.reconnect(warm=False)), rows))
 
-    def _holds_vectors(self) -> bool:
-        rows = self._work.rows
-        return self._hold_vectors is not None and maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_HELD
-
     def _read_all_rows(self) -> HeldRows:
         """Read the rows, or of many rows their vectors, batch by batch. Raises ResourceExhausted if they are too many by now."""
-        vectors = self._hold_vectors if self._holds_vectors() else None
+        vectors = self._hold_vectors if self._holds_vectors(self._work.rows) else None
         if vectors is None and self._work.rows > maintenance_policy.OUTGROWN:
             raise ResourceExhausted("there are too many rows to be kept in memory")
         with self._gate.enter():

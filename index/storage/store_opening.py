@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
 if TYPE_CHECKING:
-    from index.storage.chunk_store import ChunkStore, HoldVectors
+    from index.storage.chunk_store import ChunkStore
+    from index.storage.store_writer import HoldVectors
 
 
 def open_store(uri: str, *, dimensions: int, options: Mapping[str, str], hold: HoldVectors | None = None) -> ChunkStore:

@@ -1,7 +1,8 @@
 """Write the rows of one store, at once or a little later, and show readers each write as one step.
 
 While readers find the rows in memory, a write may wait in the buffer: the rows in memory have it, and the table gets many
-such writes as one. A commit of LanceDB takes tens of milliseconds, and a change of the rows in memory less than one.
+such writes as one. A commit of LanceDB takes tens of milliseconds, and a change of the rows in memory less than one. Before
+the first search loads the rows into memory, a write may wait as well: that search writes the buffer first.
 
 There is one writer: it deletes and adds rows through its own handle and then gives readers a new handle. LanceDB runs on one
 private event loop, so any thread may call the store."""
@@ -12,29 +13,35 @@ import asyncio
 import itertools
 import threading
 import time
-from collections.abc import Collection, Coroutine, Mapping
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping
 from concurrent.futures import Future
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from index.errors import EARLY_CLOCK, Unavailable
 from index.storage import arrow_rows, crash_repair, lancedb_table, maintenance_policy
-from index.storage.chunk_rows import Row, check_rows
+from index.storage.chunk_rows import Row, VectorBatch, check_rows
 from index.storage.lancedb_import import AsyncTable
-from index.storage.lancedb_table import HeldRows, PanicAsFailure
+from index.storage.lancedb_table import HeldRows, HeldVectors, PanicAsFailure
 from index.storage.reader_gate import ReaderGate
 from index.storage.resident_rows import Rows
 from index.store_failures import to_unavailable
 
+HoldVectors: TypeAlias = Callable[[Iterable[VectorBatch], int], HeldVectors]  # of rows, and dimensions
 T = TypeVar("T")
 
 
 class StoreWriter:
     """Writes the rows of one store; any thread may call it.
 
-    Law, tested: while a document is in the buffer, readers have its rows in memory; what a flush doesn't write stays there."""
+    Law, tested: while a document is in the buffer, readers have its rows in memory, or write the buffer before they read the
+    table; what a flush doesn't write stays there."""
 
-    def __init__(self, uri: str, dimensions: int, options: Mapping[str, str] | None) -> None:
+    def __init__(
+        self, uri: str, dimensions: int, options: Mapping[str, str] | None, hold: HoldVectors | None = None
+    ) -> None:
         self._table = lancedb_table.Table(uri, dimensions=dimensions)
+        self._hold_vectors = hold
+        self._too_large = 0  # number of rows that did not fit into memory; a tenth fewer are tried again
         self._gate = ReaderGate()
         self._writing = threading.Lock()  # of the table
         self._showing = (
@@ -67,7 +74,7 @@ class StoreWriter:
     def replace(self, documents: Mapping[str, Collection[Row]], *, buffered: bool = False) -> None:
         """Replace the rows of these documents, durably and as one step for readers; no rows remove the document.
 
-        `buffered`: if readers find the rows in memory, write them to the table at the next `flush`, or with a later write."""
+        `buffered`: if readers find the rows in memory, or will, write them to the table at the next `flush`, or with a later write."""
         check_rows(documents)
         for row in itertools.chain.from_iterable(documents.values()):
             if row.vector is not None:  # check all vectors before anything is written
@@ -76,9 +83,10 @@ class StoreWriter:
             return
         with self._showing:
             held = self._table.seen.held
-            if buffered and held is not None and self._may_buffer(documents, held):
+            if buffered and self._may_buffer(documents, held):
                 waiting = {doc_id: list(rows) for doc_id, rows in documents.items()}
-                self._table.show_readers(self._table.seen.reader, held.replace(waiting))
+                if held is not None:
+                    self._table.show_readers(self._table.seen.reader, held.replace(waiting))
                 self._buffer = {**self._buffer, **waiting}
                 return
         with self._writing:
@@ -95,11 +103,21 @@ class StoreWriter:
         """Return the documents whose rows are in the buffer: a crash loses them."""
         return self._buffer.keys()
 
-    def _may_buffer(self, documents: Mapping[str, Collection[Row]], held: HeldRows) -> bool:
-        """Return whether these documents may wait in the buffer, because readers find them in memory."""
+    def _may_buffer(self, documents: Mapping[str, Collection[Row]], held: HeldRows | None) -> bool:
+        """Return whether these documents may wait in the buffer, because readers find them in memory or will after their first search."""
         waiting = sum(map(len, (*self._buffer.values(), *documents.values())))
-        is_small = waiting <= maintenance_policy.BUFFERED and fits(held, self._work.rows + waiting)
-        return is_small and not self._unsure and not self._loop.is_closed
+        if waiting > maintenance_policy.BUFFERED or self._unsure or self._loop.is_closed:
+            return False
+        if held is None:  # rows that are being loaded get only what is written to the table
+            return self._missed is None and self._may_load(self._work.rows + waiting)
+        return fits(held, self._work.rows + waiting)
+
+    def _may_load(self, rows: int) -> bool:
+        """Return whether a search would load so many rows, or their vectors, into memory."""
+        return maintenance_policy.may_be_held(rows, self._too_large) or self._holds_vectors(rows)
+
+    def _holds_vectors(self, rows: int) -> bool:
+        return self._hold_vectors is not None and maintenance_policy.HELD < rows <= maintenance_policy.VECTORS_HELD
 
     def _write_table(self, documents: Mapping[str, Collection[Row]]) -> None:
         """Write the buffer and `documents` to the table; the caller holds `_writing`. Others may write to the buffer meanwhile."""

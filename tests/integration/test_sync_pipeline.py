@@ -348,6 +348,7 @@ def test_a_row_that_the_catalog_refuses_stops_no_other(world):
 def store_version(world: World) -> int:
     """The version of the captures' table of chunks."""
     store = world.app.opened.builds.scopes["captures"].index._store
+    store.flush()
     return store._run(store._table.version())
 
 

@@ -308,6 +308,7 @@ def test_a_store_that_can_not_be_maintained_keeps_no_other_from_it(tmp_path, mon
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS))
         (observations,) = index._observations.open_stores
+        index._late_writes.finish()
         monkeypatch.setattr(index._store, "maintain", fail)
         assert observations._work.commits > 0
         with pytest.raises(Unavailable, match="the disk is full"):

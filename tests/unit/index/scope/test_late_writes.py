@@ -66,11 +66,13 @@ def marks(index: Index) -> set[str]:
 def filled(tmp_path, monkeypatch) -> Iterator[Index]:
     """An index whose rows are in memory, and which writes rows only when it is asked to."""
     (tmp_path / "index").mkdir()
-    monkeypatch.setattr(late_writes, "DELAY_S", 3_600.0)
+    monkeypatch.setattr(late_writes, "DELAY_S", 0.01)
     monkeypatch.setattr(late_writes, "RETRY_S", 3_600.0)
     with opened(tmp_path / "index") as index:
         put(index, entity(ADA, "wrote the first algorithm"), note(NOTE, "old words"), note(GONE, "soon gone"))
+        until(lambda: not marks(index))
         until(lambda: in_memory(index))
+        monkeypatch.setattr(late_writes, "DELAY_S", 3_600.0)
         yield index
 
 

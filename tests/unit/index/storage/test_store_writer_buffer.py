@@ -88,6 +88,31 @@ def test_each_read_sees_what_waits(filled, read):
     assert READS[read](filled)
 
 
+@pytest.mark.parametrize("read", READS)
+def test_each_read_sees_what_waits_before_the_rows_are_in_memory(store, read):
+    store.replace(OLD)
+    store.replace(NEW, buffered=True)
+    assert set(store.unwritten) == {"a", "b", "c"} and written(store) == expected(OLD)
+    assert READS[read](store)
+
+
+def test_the_first_search_writes_what_waits_and_loads_it(store, monkeypatch):
+    store.replace(OLD)
+    store.replace({"a": NEW["a"], "b": []}, buffered=True)
+    read = store._read_all_rows
+
+    def meanwhile():
+        rows = read()
+        store.replace({"c": NEW["c"]}, buffered=True)
+        assert not store.unwritten, "rows that are being loaded would lack it"
+        return rows
+
+    monkeypatch.setattr(store, "_read_all_rows", meanwhile)
+    load(store)
+    assert written(store) == expected(NEW) and not store.unwritten
+    assert found(store, "old") == [] and found(store, "new") == ["a"] and found(store, "fourth") == ["c"]
+
+
 def test_a_vector_that_waits_is_read_without_a_write(filled):
     digests = [one.digest for one in NEW["c"]]
     vectors = filled.vectors(digests)
@@ -96,11 +121,13 @@ def test_a_vector_that_waits_is_read_without_a_write(filled):
 
 
 @pytest.mark.parametrize(
-    "given", ["rows that are not in memory", "many rows", "a failed write before", "not asked for"]
+    "given", ["rows that memory has no room for", "many rows", "a failed write before", "not asked for"]
 )
 def test_other_writes_wait_for_the_table(store, monkeypatch, given):
     store.replace(OLD)
-    if given != "rows that are not in memory":
+    if given == "rows that memory has no room for":
+        monkeypatch.setattr(maintenance_policy, "HELD", 2)
+    else:
         load(store)
     if given == "many rows":
         monkeypatch.setattr(maintenance_policy, "BUFFERED", 2)

@@ -38,7 +38,10 @@ def test_a_large_update_leaves_a_merged_index_and_a_small_one_does_not_take_the_
         return world.app.operations["index"](arguments, lambda event: stages.append(event["stage"]))
 
     def unmerged():
-        return sum(scope.index._stores[0]._work.commits for scope in world.app.opened.builds.scopes.values())
+        stores = [scope.index._stores[0] for scope in world.app.opened.builds.scopes.values()]
+        for store in stores:
+            store.flush()
+        return sum(store._work.commits for store in stores)
 
     for number in range(9):
         (world.vault / f"Note {number}.md").write_text(f"Note {number} is about weirs.")

@@ -19,6 +19,7 @@ from syncd.settings.access import ShareSettings
 from syncd.sharing.window import CHANGED
 from syncd.workspaces.window_search import search_scopes
 from tests.support.fakes import FakeJudge
+from tests.support.until import until
 from tests.support.world import World
 
 
@@ -405,7 +406,7 @@ def test_a_workspace_that_is_created_again_has_no_window(world):
 
 def test_nothing_of_an_unshared_note_is_left_on_disk(world):
     share(world, "References", "Diary/Secret.md")
-    assert b"zanzibar" in bytes_of(world)
+    until(lambda: b"zanzibar" in bytes_of(world))
     unshare(world, "Diary/Secret.md")
     world.run()
     assert seen(world) == ["References/Heron.md"]
