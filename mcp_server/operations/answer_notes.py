@@ -24,8 +24,7 @@ NAMES: Final = ("name", "entity_name", "node_a", "node_b")  # of entities, which
 def link_notes(answer: T, url: Callable[[str, bool], str], *, every: bool) -> T:
     """Add URLs to the answer, made by `url` from each note's path and whether it is shared; with `every`, also to hits."""
     changed: dict[str, Any] = {}
-    for name in type(answer).model_fields:
-        part = getattr(answer, name)
+    for name, part in vars(answer).items():
         if isinstance(part, list) and part and isinstance(part[0], BaseModel):
             changed[name] = [link_notes(item, url, every=every) for item in part]
     if isinstance(answer, NoteLink) and (every or answer.is_whole) and (path := answer.place()):

@@ -84,7 +84,7 @@ class NoteText(AnswerModel):
     @cached_property
     def suspicious(self) -> list[str]:
         """Return the kinds of invisible characters in the text, from the closed list `hidden_characters.KINDS`."""
-        return find_suspicious([part for name, part in vars(self).items() if name != "suspicious"])
+        return find_suspicious(self)
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Copy the answer; the copy looks for hidden characters again."""
@@ -134,24 +134,29 @@ class NoteLocation(NoteLink):
 
 
 def find_suspicious(value: object) -> list[str]:
-    """Return the kinds of hidden characters in all texts of `value`, an answer or plain data."""
-    texts, kinds, parts = list[str](), set[str](), [value]
+    """Return the kinds of hidden characters in all texts of `value`, an answer or plain data.
+
+    If there are none, all answers in `value` remember this, and do not look again."""
+    texts, answers, parts = list[str](), list[NoteText](), [value]
     while parts:
         part = parts.pop()
         if isinstance(part, str):
             texts.append(part)
         elif part is None or isinstance(part, (int, float)):  # the checks below are slow, and many values are these
             continue
-        elif isinstance(part, NoteText):
-            kinds.update(part.suspicious)  # each text is read once
         elif isinstance(part, BaseModel):
             parts.extend(vars(part).values())  # without the names of the fields
+            if isinstance(part, NoteText):
+                answers.append(part)
         elif isinstance(part, Mapping):
             parts += [*part.keys(), *part.values()]
         elif isinstance(part, Sequence):
             parts.extend(part)
-    if hidden_characters.may_hide("\n".join(texts)):  # few answers do, and one look is faster than many
-        kinds.update(*map(hidden_characters.find_hidden, texts))
+    if not hidden_characters.may_hide("\n".join(texts)):  # few answers do, and one look is faster than many
+        for answer in answers:
+            vars(answer)["suspicious"] = []  # where `cached_property` keeps it
+        return []
+    kinds = set[str]().union(*map(hidden_characters.find_hidden, texts))
     return [kind for kind in hidden_characters.KINDS if kind in kinds]
 
 
@@ -213,6 +218,7 @@ def invalid_argument(problem: ValidationError) -> InvalidArgument:
 
 def encode_payload(value: BaseModel) -> tuple[dict[str, Any], str]:
     """Encode `value` as plain data and as compact JSON text."""
+    find_suspicious(value)  # of the whole answer, before each of its parts is asked alone
     try:
         text = value.model_dump_json()
         return from_json(text), text

@@ -1,0 +1,62 @@
+"""mcp_server/operations/wire_format.py: which part of an answer is told to hide characters."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from index.text import hidden_characters
+from mcp_server.operations.wire_format import AnswerModel, NoteText, encode_payload
+from tests.support.example_counts import examples
+
+
+class Hit(NoteText):
+    name: str
+    tags: list[str]
+
+
+class Relation(AnswerModel):
+    target: str
+
+
+class Answer(NoteText):
+    hits: list[Hit]
+    relations: list[Relation]
+    by_name: dict[str, Hit]
+
+
+TEXTS = st.sampled_from(["plain", "", "bidi \u202e", "tag \U000e0041", "\ufeff", "esc \x1b[31m"])
+HITS = st.builds(Hit, name=TEXTS, tags=st.lists(TEXTS, max_size=2))
+ANSWERS = st.builds(
+    Answer,
+    hits=st.lists(HITS, max_size=3),
+    relations=st.lists(st.builds(Relation, target=TEXTS), max_size=2),
+    by_name=st.dictionaries(TEXTS, HITS, max_size=2),
+)
+
+
+def kinds(*texts: str) -> list[str]:
+    hidden = set[str]().union(*map(hidden_characters.find_hidden, texts))
+    return [kind for kind in hidden_characters.KINDS if kind in hidden]
+
+
+@examples(200)
+@given(ANSWERS)
+def test_each_part_tells_what_its_own_text_hides_and_the_answer_what_all_of_it_hides(answer):
+    hits = [*answer.hits, *answer.by_name.values()]
+    told, _ = encode_payload(answer)
+    assert [hit["suspicious"] for hit in (*told["hits"], *told["by_name"].values())] == [
+        kinds(hit.name, *hit.tags) for hit in hits
+    ]
+    texts = [text for hit in hits for text in (hit.name, *hit.tags)]
+    assert told["suspicious"] == kinds(*texts, *answer.by_name, *(relation.target for relation in answer.relations))
+
+
+@pytest.mark.parametrize(("target", "looks"), [("plain", 1), ("bidi \u202e", 102)])
+def test_an_answer_that_hides_nothing_is_looked_at_once(monkeypatch, target, looks):
+    asked, may_hide = [], hidden_characters.may_hide
+    monkeypatch.setattr(hidden_characters, "may_hide", lambda text: asked.append(text) or may_hide(text))
+    hits = [Hit(name=f"{number}", tags=[]) for number in range(100)]
+    encode_payload(Answer(hits=hits, relations=[Relation(target=target)], by_name={}))
+    assert len(asked) == looks
