@@ -214,6 +214,21 @@ class Graph:
         with self._lock:
             return sum(1 for _ in self._list_relations())
 
+    def related_names(self) -> dict[str, set[str]]:
+        """Return the names of the nodes to which the relations of each node lead; much faster than all edges in order."""
+
+        @cache  # many nodes state the same targets
+        def name_of(target: str) -> str | None:
+            path = self._resolve(target)
+            return None if path is None else self._notes[path].name
+
+        with self._lock:
+            nodes = [self._notes[choose_owner(paths)] for paths in self._named.paths.values()]
+            return {
+                node.name: {name for stated in node.relations if (name := name_of(stated.target)) is not None}
+                for node in nodes
+            }
+
     def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
         """Return the relations that have one of these nodes at either end (None: all), in order of their ends and type."""
         with self._lock:

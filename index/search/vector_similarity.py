@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -39,7 +40,7 @@ class _BestPairs:
 
     def __init__(self, n: int, related: Collection[tuple[int, int]], limit: int, min_score: float) -> None:
         self._n, self._limit, self._least = n, limit, min_score
-        out = np.array(list(related), np.int64).reshape(-1, 2)
+        out = np.fromiter(chain.from_iterable(related), np.int64).reshape(-1, 2)
         self._out = np.unique(out.min(axis=1) * n + out.max(axis=1))
         # By row, in how many of the related pairs it is.
         self._left_out = np.bincount(np.concatenate([self._out // n, self._out % n]), minlength=n)

@@ -8,12 +8,13 @@ is bounded and states its full length."""
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Sized
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from itertools import chain
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from index.graph.unlinked_names import UnlinkedName, find
-from index.graph.vertex import Edge, Vertex, file_key, name_key
+from index.graph.vertex import Vertex, file_key, name_key
 from index.text.key_terms import Reader, choose_label
 from index.text.summary_draft import draft_summary
 from syncd.graph import similar_nodes
@@ -33,6 +34,7 @@ LOOKED_AT: Final = 300  # most pairs from each kind of evidence
 E = TypeVar("E")
 
 Texts: TypeAlias = Sequence[Sequence[str]]
+Related: TypeAlias = Mapping[str, AbstractSet[str]]  # for a node, the names of the nodes to which its relations lead
 # Drafts a summary for a node with these observations; None if it can't.
 Drafter: TypeAlias = Callable[[Vertex, Sequence[str]], str | None]
 
@@ -100,22 +102,21 @@ def find_unsummarized(vertices: Sequence[Vertex]) -> list[UnsummarizedNode]:
 def find_unlinked_names(
     vertices: Sequence[Vertex],
     observations: Mapping[str, Sequence[str]],
-    edges: Sequence[Edge],
+    related: Related,
     *,
     places: Mapping[str, int],
 ) -> list[UnlinkedName]:
     """Return the nodes named in other nodes' observations without a relation. `observations`: by path, in order."""
-    related = {(edge.source, edge.target) for edge in edges}
     nodes = [
         (vertex.name, (*vertex.aliases, file_key(vertex)), observations.get(vertex.path, ())) for vertex in vertices
     ]
-    return find(nodes, lambda a, b: (a, b) in related or (b, a) in related, ordinary=places)
+    return find(nodes, lambda a, b: b in related.get(a, ()) or a in related.get(b, ()), ordinary=places)
 
 
 def build_report(
     vertices: Sequence[Vertex],
     observations: Mapping[str, Sequence[str]],
-    edges: Sequence[Edge],
+    related: Related,
     *,
     pooled: Aggregates,
     perspectives: Callable[[Collection[str]], Mapping[str, Aggregates]],
@@ -132,15 +133,17 @@ def build_report(
     by_name = {vertex.name: vertex for vertex in vertices}
     texts = [(vertex.name, *observations.get(vertex.path, ())) for vertex in vertices]
     reader = Reader(places, redact)
-    near = _find_neighbours(vertices, edges)
-    unlinked = find_unlinked_names(vertices, observations, edges, places=places)
+    near = _find_neighbours(vertices, related)
+    unlinked = find_unlinked_names(vertices, observations, related, places=places)
+    orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
+    for n, neighbours in enumerate(near):
+        neighbours.discard(n)
     evidence = _collect_evidence(vertices, texts, near, unlinked, reader)
     unspaced = similar_nodes.find_unspaced([text[1:] for text in texts])
     compared = similar_nodes.split_into_groups(vertices, pooled, unspaced)
     stale = find_unsummarized([vertex for vertex in vertices if vertex.observations])
     alike, groups = _compare_nodes(compared, evidence)
     candidates = _rank_candidates(vertices, evidence, compared, alike=alike, pooled=pooled, perspectives=perspectives)
-    orphans = [vertex for n, vertex in enumerate(vertices) if not near[n]]
     described = (_describe_cluster(group, vertices, evidence, reader, texts) for group in groups[:limit])
     return Report(
         stale=tuple(_draft_stale_summary(by_name[node.name], observations, places, drafter) for node in stale[:limit]),
@@ -166,27 +169,29 @@ def _number_by_name(vertices: Sequence[Vertex]) -> dict[str, int]:
     return {vertex.name: n for n, vertex in enumerate(vertices)}
 
 
-def _find_neighbours(vertices: Sequence[Vertex], edges: Sequence[Edge]) -> list[frozenset[int]]:
+def _find_neighbours(vertices: Sequence[Vertex], related: Related) -> list[set[int]]:
     """Return the related nodes of each node, in both directions; a node may be related to itself."""
     numbers = _number_by_name(vertices)
     near: list[set[int]] = [set() for _ in vertices]
-    for edge in edges:
-        if edge.source in numbers and edge.target in numbers:
-            near[numbers[edge.source]].add(numbers[edge.target])
-            near[numbers[edge.target]].add(numbers[edge.source])
-    return [frozenset(neighbours) for neighbours in near]
+    for n, vertex in enumerate(vertices):
+        for other in related.get(vertex.name, ()):
+            if (number := numbers.get(other)) is not None:
+                near[n].add(number)
+                near[number].add(n)
+    return near
 
 
 def _collect_evidence(
     vertices: Sequence[Vertex],
     texts: Texts,
-    near: Sequence[frozenset[int]],
+    near: Sequence[AbstractSet[int]],
     named: Sequence[UnlinkedName],
     reader: Reader,
 ) -> Evidence:
     """Collect the evidence about all nodes.
 
-    `texts`: the name of each node, then its observations; `named`: names without a relation."""
+    `texts`: the name of each node, then its observations; `near`: the related nodes of each node, without itself;
+    `named`: names without a relation."""
     terms = [reader.terms(text[0], text[1:]) for text in texts]
     numbers = _number_by_name(vertices)
     return Evidence(
@@ -194,7 +199,7 @@ def _collect_evidence(
         terms=[node_terms for _, node_terms in terms],
         called=[called for called, _ in terms],
         tags=[frozenset(vertex.tags) for vertex in vertices],
-        near=[neighbours - {n} for n, neighbours in enumerate(near)],
+        near=near,
         mentions={(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in named},
         written=reader.most_frequent_form,
     )

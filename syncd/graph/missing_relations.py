@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import combinations
 from typing import Final
@@ -62,7 +63,7 @@ class Evidence:
     terms: Sequence[frozenset[str]]
     called: Sequence[frozenset[str]]  # the terms of each node's name
     tags: Sequence[frozenset[str]]
-    near: Sequence[frozenset[int]]  # the related nodes of each node, in both directions
+    near: Sequence[AbstractSet[int]]  # the related nodes of each node, in both directions
     mentions: Mapping[tuple[int, int], int]  # how often the first node names the second
     written: Callable[[str], str]  # returns the form of a term to show
     term_holders: dict[str, list[int]] = field(default_factory=dict)  # the nodes that use each term

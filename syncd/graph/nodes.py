@@ -158,7 +158,7 @@ class Nodes:
         graph = self.graph
         vertices = graph.vertices()
         texts = self._observation_texts(vertices)
-        return attention_report.find_unlinked_names(vertices, texts, graph.edges(), places=word_ranks())[:limit]
+        return attention_report.find_unlinked_names(vertices, texts, graph.related_names(), places=word_ranks())[:limit]
 
     def similar_pairs(self, limit: int, min_score: float) -> list[tuple[Vertex, Vertex, float]]:
         """Return the most similar pairs of nodes without a relation."""
@@ -166,11 +166,13 @@ class Nodes:
         paths, matrix = self._index.node_vectors(self.workspace)
         nodes = [(row, vertex) for row, path in enumerate(paths) if (vertex := graph.vertex_at(path))]
         row_of = {vertex.name: n for n, (_, vertex) in enumerate(nodes)}
-        related = {
-            (row_of[edge.source], row_of[edge.target])
-            for edge in graph.edges()
-            if edge.source in row_of and edge.target in row_of
-        }
+        related = [
+            (row_of[name], row_of[other])
+            for name, others in graph.related_names().items()
+            if name in row_of
+            for other in others
+            if other in row_of
+        ]
         pairs = vector_similarity.most_similar_pairs(matrix[[row for row, _ in nodes]], related, limit, min_score)
         return [(nodes[a][1], nodes[b][1], score) for a, b, score in pairs]
 
@@ -182,7 +184,7 @@ class Nodes:
         attention = attention_report.build_report(
             vertices,
             self._observation_texts(vertices),
-            graph.edges(),
+            graph.related_names(),
             pooled=index.node_vectors(self.workspace),
             perspectives=lambda paths: {
                 perspective.name: index.node_vectors(self.workspace, perspective.name, paths)

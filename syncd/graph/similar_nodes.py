@@ -8,6 +8,7 @@ Law, tested: similarity is measured against the nodes of the compared group, wha
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -49,11 +50,11 @@ class ComparedNodes:
         return self._number(groups)
 
     def find_pairs_and_clusters(
-        self, near: Sequence[frozenset[int]], most: int
+        self, near: Sequence[AbstractSet[int]], most: int
     ) -> tuple[list[tuple[int, int]], list[tuple[int, ...]]]:
         """Return at most `most` pairs of similar nodes that are not related, and groups of similar nodes."""
         row = self.row
-        related = {(row[a], row[b]) for a in row for b in near[a] if b > a and b in row}  # `near` has both directions
+        related = [(row[a], row[b]) for a in row for b in near[a] if b > a and b in row]  # `near` has both directions
         least = self.typical + self.spread
         pairs, groups = vector_similarity.pairs_and_clusters(
             self.matrix, related, most, least, near=self.threshold, most=LARGEST

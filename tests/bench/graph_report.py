@@ -75,7 +75,9 @@ def graph(n: int) -> dict[str, Any]:
     return {
         "vertices": [sample_entities.vertex(one) for one in made],
         "observations": {sample_entities.path(one.name): one.observations for one in made},
-        "edges": [Edge(dice.choice(names), dice.choice(names), "knows") for _ in range(10 * n)],
+        "related": sample_entities.related_names(
+            Edge(dice.choice(names), dice.choice(names), "knows") for _ in range(10 * n)
+        ),
         "pooled": own["general"],
         "perspectives": lambda _: own,
         "events": None,

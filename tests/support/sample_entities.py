@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from index.graph.vertex import Edge, Vertex
@@ -444,6 +444,14 @@ def vertex(one: Entity, **given: object) -> Vertex:
 
 def edges() -> list[Edge]:
     return [Edge(one.name, target, kind) for one in entities() for kind, target in one.relations]
+
+
+def related_names(relations: Iterable[Edge]) -> dict[str, set[str]]:
+    """The names to which the relations of each entity lead, as `Graph.related_names` gives them."""
+    names: dict[str, set[str]] = {}
+    for edge in relations:
+        names.setdefault(edge.source, set()).add(edge.target)
+    return names
 
 
 def observations() -> dict[str, tuple[str, ...]]:

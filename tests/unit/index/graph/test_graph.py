@@ -216,6 +216,7 @@ def said(made):
     return {
         "nodes": made.vertices(),
         "edges": made.edges(),
+        "related": made.related_names(),
         "orphans": made.orphans(),
         "relations": made.relation_count,
         "dangling": made.dangling_statements(),
@@ -243,6 +244,8 @@ def test_what_it_answers_depends_on_the_notes_and_not_on_the_way_there(steps, di
     anew = list(notes.values())
     dice.shuffle(anew)
     assert said(made) == said(graph(*anew))
+    related = {(name, other) for name, others in made.related_names().items() for other in others}
+    assert related == {edge[:2] for edge in made.edges()}
 
 
 @pytest.mark.slow

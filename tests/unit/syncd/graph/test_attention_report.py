@@ -33,7 +33,7 @@ def reported(*made, edges=(), aggregates=NOTHING, perspectives=None, **given):
     return attention_report.build_report(
         [one for one, _ in made],
         {one.path: said for one, said in made},
-        [Edge(*edge) for edge in edges],
+        sample_entities.related_names(Edge(*edge) for edge in edges),
         pooled=aggregates,
         perspectives=lambda _: perspectives or {},
         events="the events",
@@ -317,7 +317,7 @@ def test_most_candidates_on_real_entities_are_ones_that_a_reader_would_add():
     """Without vectors: names, terms, tags and neighbours alone. With them see `python -m tests.bench.graph_report`."""
     nodes = sample_entities.vertices()
     found = attention_report.build_report(
-        nodes, sample_entities.observations(), sample_entities.edges(), pooled=NOTHING, perspectives=lambda _: {}, events=None, places=word_ranks(), limit=30
+        nodes, sample_entities.observations(), sample_entities.related_names(sample_entities.edges()), pooled=NOTHING, perspectives=lambda _: {}, events=None, places=word_ranks(), limit=30
     )  # fmt: skip
     right = [frozenset((one.node_a, one.node_b)) in sample_entities.OPEN for one in found.candidates]
     assert len(right) == 30 and sum(right) >= 27
