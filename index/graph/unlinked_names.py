@@ -36,7 +36,8 @@ _KATAKANA = re.compile(r"[\u30a1-\u30fa\u30fc\uff66-\uff9f]+")
 _PIPED = re.compile(r"\[\[([^\[\]|\n]*)\|[^\[\]\n]*\]\]")  # a link is named by its target, not twice
 _GLUE = re.compile(r"(?<=\w)[-_\u2010\u2011](?=\w)")
 _HYPHENS = frozenset("-_\u2010\u2011")
-_WORD: Final = r"(?:(?<![\w.])\.)?{0}(?:\.{0})*(?:\+\+|#(?![\w^]))?"  # .NET, Node.js, C++, C#
+# Node.js, C++, C#, .NET; what begins with a letter comes first, because most words do.
+_WORD: Final = r"{0}(?:\.{0})*(?:\+\+|#(?![\w^]))?|(?<![\w.])\.{0}(?:\.{0})*(?:\+\+|#(?![\w^]))?"
 _OTHER: Final = r"\n[^\S\n]*\n\s*|[^\s\w]|_"
 _PLAIN = re.compile(f"{_WORD.format('[a-zA-Z0-9]+')}|{_OTHER}")  # in ASCII without an address
 _ENDED = re.compile(r"(?:\A|[.!?…:;\n•\"“„«(\[>*#-])\s*\Z")  # what stands before the first word of a sentence
@@ -188,7 +189,7 @@ class Names:
         text = unicodedata.normalize("NFC", content)
         if "[[" in text:
             text = _PIPED.sub(r"[[\1]]", text)
-        parted = _GLUE.sub(" ", text)
+        parted = _part_joined_words(text)
         numbers = list(map(self._words.__getitem__, _token_pattern(parted).findall(parted)))
         if max(numbers, default=-1) < 0:
             return
@@ -220,8 +221,10 @@ def _collect_patterns(
     for alias in (False, True):
         for number, (name, aliases) in enumerate(nodes):
             for spelling in aliases if alias else (name,):
+                if alias and name.isascii() and spelling == name.lower():
+                    continue  # the usual file name: its pattern is that of the name
                 text = unicodedata.normalize("NFC", spelling).strip()
-                parted = _GLUE.sub(" ", text)
+                parted = _part_joined_words(text)
                 tokens = _trim_signs(_token_pattern(parted).findall(parted))
                 if not tokens:
                     continue
@@ -289,8 +292,15 @@ def _choose_need(tokens: Sequence[str], ordinary: Container[str]) -> _Need:
 
 def _trim_signs(tokens: list[str]) -> list[str]:
     """Remove signs at both ends of a name, unless it has nothing else."""
-    places = [n for n, token in enumerate(tokens) if any(c.isalnum() for c in token)]
+    places = [n for n, token in enumerate(tokens) if any(map(str.isalnum, token))]
     return tokens[places[0] : places[-1] + 1] if places else tokens
+
+
+def _part_joined_words(text: str) -> str:
+    """Return a text with a space in place of each hyphen or underscore between two letters."""
+    if text.isascii() and "-" not in text and "_" not in text:
+        return text  # most texts, without a search
+    return _GLUE.sub(" ", text)
 
 
 def _token_pattern(text: str) -> re.Pattern[str]:

@@ -1,6 +1,7 @@
 """index/graph/unlinked_names.py: names of nodes in the observations of others."""
 
 import itertools
+import re
 import time
 import unicodedata
 from collections import Counter
@@ -10,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.encoders.word_frequency import word_ranks
+from index.graph import unlinked_names
 from index.graph.unlinked_names import UnlinkedName, find
 
 
@@ -191,3 +193,21 @@ PARTS = st.sampled_from([*SIGNS, "Quorl", "Heron battery", ".NET", "C++", "Go"])
 def test_ascii_is_read_as_other_text_is(text):
     names = ("Quorl", "Heron battery", ".NET", "C++", "C#", "Go", "aZ9")
     assert named(names, text) == named(names, f"{text}\n\né")
+
+
+WORD = r"(?:(?<![\w.])\.)?[a-zA-Z0-9]+(?:\.[a-zA-Z0-9]+)*(?:\+\+|#(?![\w^]))?"
+
+
+@given(st.lists(PARTS, max_size=24).map("".join))
+def test_a_word_is_read_alike_with_or_without_a_full_stop_before_it(text):
+    plain = re.compile(rf"{WORD}|\n[^\S\n]*\n\s*|[^\s\w]|_")
+    joined = re.sub(r"(?<=\w)[-_](?=\w)", " ", text)
+    assert unlinked_names._part_joined_words(text) == joined
+    assert unlinked_names._PLAIN.findall(joined) == plain.findall(joined)
+
+
+@given(st.sets(st.lists(PARTS, min_size=1, max_size=6).map("".join), max_size=6), st.lists(PARTS, max_size=24))
+def test_a_file_name_that_is_the_name_in_lower_case_adds_nothing(names, parts):
+    text = "".join([*parts, *names])
+    names = sorted(names)
+    assert named(names, text, aliases={name: (name.lower(),) for name in names}) == named(names, text)
