@@ -111,12 +111,12 @@ class Observations:
                 for row, value in zip(embedded, similar.tolist(), strict=True):
                     yield to_observation(row, perspective.name, value - added)
 
-    def mean_vectors(
+    def vector_sums(
         self, workspace: str, perspective: str | None, keys: Collection[str] | None = None
     ) -> dict[str, NDArray[np.float32]]:
-        """Return the mean direction of each node's observations under a perspective, or all: unit vectors, by key.
+        """Return the sum of the vectors of each node's observations under a perspective, or all, by key; a zero sum is left out.
 
         With `keys`, only of the nodes with these keys."""
         wanted = Filter(workspace=workspace, type=perspective, documents=None if keys is None else frozenset(keys))
-        totals = self._store.vector_sums(wanted) if self._store else {}
-        return {key: total / np.linalg.norm(total) for key, total in totals.items() if total.any()}
+        sums = self._store.vector_sums(wanted) if self._store else {}
+        return {key: total for key, total in sums.items() if total.any()}

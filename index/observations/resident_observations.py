@@ -22,7 +22,7 @@ from index.storage.chunk_rows import Match, Row, VectorBatch
 from index.storage.resident_rows import VectorColumns, capacity_for
 
 Group: TypeAlias = tuple[str, str]  # workspace and perspective: each search of observations names both
-SUMMED: Final = 4_096  # vectors that are added up at a time
+SUMMED: Final = 512  # vectors that are added up at a time; more do not fit into a core's cache and take twice as long
 COMPARED: Final = 10_000  # observations up to which a search compares all of a group, and of more only candidates
 
 

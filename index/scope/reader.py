@@ -208,10 +208,10 @@ class Reader:
 
         With `paths`, only those of the nodes with these paths. A node without vectors is left out."""
         known = self.catalog.node_paths(workspace) if paths is None else {path_id(path): path for path in paths}
-        pooled = self._observations.mean_vectors(workspace, perspective, None if paths is None else known)
+        pooled = self._observations.vector_sums(workspace, perspective, None if paths is None else known)
         there = sorted((known[key], key) for key in pooled if key in known)
         matrix = np.array([pooled[key] for _, key in there], np.float32).reshape(len(there), self._store.dimensions)
-        return [path for path, _ in there], matrix
+        return [path for path, _ in there], to_unit_length(matrix)
 
     def paths_named(self, names: Collection[str]) -> list[str]:
         """Return the paths of the notes whose file names, folded, are among these."""
