@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -107,7 +107,7 @@ class Reader:
 
 
 def choose_label(
-    members: Sequence[frozenset[str]],
+    members: Sequence[Collection[str]],
     holders: Mapping[str, Sequence[int]],
     nodes: int,
     *,

@@ -192,12 +192,17 @@ def _collect_evidence(
 
     `texts`: the name of each node, then its observations; `near`: the related nodes of each node, without itself;
     `named`: names without a relation."""
-    terms = [reader.terms(text[0], text[1:]) for text in texts]
+    called: list[frozenset[str]] = []
+    terms: list[tuple[str, ...]] = []
+    for text in texts:
+        name_terms, node_terms = reader.terms(text[0], text[1:])
+        called.append(name_terms)
+        terms.append(tuple(node_terms))  # a set takes several times the memory
     numbers = _number_by_name(vertices)
     return Evidence(
         names=[vertex.name for vertex in vertices],
-        terms=[node_terms for _, node_terms in terms],
-        called=[called for called, _ in terms],
+        terms=terms,
+        called=called,
         tags=[frozenset(vertex.tags) for vertex in vertices],
         near=near,
         mentions={(numbers[gap.node], numbers[gap.referenced]): gap.count for gap in named},

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import combinations
@@ -60,7 +60,7 @@ class Evidence:
     """Holds the evidence about all nodes; nodes are numbers here, in the order of their names."""
 
     names: Sequence[str]
-    terms: Sequence[frozenset[str]]
+    terms: Sequence[Collection[str]]
     called: Sequence[frozenset[str]]  # the terms of each node's name
     tags: Sequence[frozenset[str]]
     near: Sequence[AbstractSet[int]]  # the related nodes of each node, in both directions
@@ -123,7 +123,8 @@ def _describe_shared(a: int, b: int, evidence: Evidence, *, named: bool) -> Iter
     """Describe the terms, tags and neighbours that two nodes have in common."""
     # A mentioned name has been counted already: its words are not counted again.
     counted = evidence.called[a] | evidence.called[b] if named else frozenset[str]()
-    terms = _rarity_weights(evidence.terms[a] & evidence.terms[b] - counted, evidence.term_holders, len(evidence.names))
+    both = {*evidence.terms[a]}.intersection(evidence.terms[b])
+    terms = _rarity_weights(both - counted, evidence.term_holders, len(evidence.names))
     if terms:
         chance = min(TERMS, _combine_chances(TERM * weight for weight in terms.values()))
         yield chance, f"both mention {_join_words([evidence.written(key) for key in terms])}"
@@ -180,7 +181,7 @@ def _combine_chances(chances: Iterable[float]) -> float:
     return 1 - wrong
 
 
-def _index_holders(held: Sequence[frozenset[str]]) -> dict[str, list[int]]:
+def _index_holders(held: Sequence[Collection[str]]) -> dict[str, list[int]]:
     holders: dict[str, list[int]] = defaultdict(list)
     for number, keys in enumerate(held):
         for key in keys:
