@@ -212,29 +212,20 @@ class Graph:
     def relation_count(self) -> int:
         """Return the number of relations between nodes."""
         with self._lock:
-            return sum(1 for _ in self._list_relations())
+            return sum(len(ends) for _, ends in self._list_ends())
 
     def related_names(self) -> dict[str, set[str]]:
         """Return the names of the nodes to which the relations of each node lead; much faster than all edges in order."""
-
-        @cache  # many nodes state the same targets
-        def name_of(target: str) -> str | None:
-            path = self._resolve(target)
-            return None if path is None else self._notes[path].name
-
         with self._lock:
-            nodes = [self._notes[choose_owner(paths)] for paths in self._named.paths.values()]
-            return {
-                node.name: {name for stated in node.relations if (name := name_of(stated.target)) is not None}
-                for node in nodes
-            }
+            called = {path: note.name for path, note in self._notes.items()}
+            return {called[path]: {called[to] for to, _ in ends} for path, ends in self._list_ends()}
 
     def edges(self, names: Iterable[str] | None = None) -> list[Edge]:
         """Return the relations that have one of these nodes at either end (None: all), in order of their ends and type."""
         with self._lock:
             if names is None:
                 called = {path: note.name for path, note in self._notes.items()}
-                edges = {Edge(called[path], called[to], kind) for path, to, kind in self._list_relations()}
+                edges = {Edge(called[path], called[to], kind) for path, ends in self._list_ends() for to, kind in ends}
             else:
                 paths = {node.path for name in names if (node := self.get(name))}
                 edges = {edge for path in paths for _, edge in self._edges_by_neighbour(path)}
@@ -259,7 +250,11 @@ class Graph:
     def orphans(self) -> list[Vertex]:
         """Return the nodes without a relation, by name."""
         with self._lock:
-            related = {end for path, to, _ in self._list_relations() for end in (path, to)}
+            related = set[str]()
+            for path, ends in self._list_ends():
+                if ends:
+                    related.add(path)
+                    related.update(to for to, _ in ends)
             return [node for node in self.vertices() if node.path not in related]
 
     def dangling_statements(self) -> list[tuple[str, Statement]]:
@@ -350,7 +345,8 @@ class Graph:
     # Helpers; the lock is held
 
     def _is_node(self, path: str) -> bool:
-        return choose_owner(self._named.get(name_key(self._notes[path].name))) == path
+        named = self._named.get(name_key(self._notes[path].name))
+        return len(named) == 1 or choose_owner(named) == path
 
     def _path_of_alias(self, key: str) -> str | None:
         """Return the only node that has the alias `key`."""
@@ -370,10 +366,10 @@ class Graph:
         named = self._named.get(key)
         return choose_owner(named) if named else self._path_of_alias(key)
 
-    def _list_relations(self) -> Iterator[tuple[str, str, str]]:
-        """Yield (path, path of the target, type) of every relation, each once; faster than a query for each node."""
+    def _list_ends(self) -> Iterator[tuple[str, set[tuple[str, str]]]]:
+        """Yield each node's path with (path of the target, type) of its relations; faster than a query for each node."""
         for path in map(choose_owner, self._named.paths.values()):
-            yield from ((path, to, kind) for to, kind in self._outgoing(path))
+            yield path, self._outgoing(path)
 
     def _incoming(self, node: Vertex) -> Iterator[tuple[str, Statement]]:
         for path in {path for key in link_keys(node) for path in self._pointing.get(key)}:

@@ -182,7 +182,7 @@ class ObservationVectors:
         totals = np.zeros((len(wanted), self.dimensions), np.float32)
         for group in groups:
             group.add_vectors(totals, rows)
-        return {ids[number]: total for number, total in zip(wanted, totals, strict=True) if total.any()}
+        return {ids[number]: total for number, total in zip(wanted, totals, strict=True)}
 
     def _names(self, restriction: Filter) -> Iterator[Group]:
         """Yield the groups that pass `restriction`."""
