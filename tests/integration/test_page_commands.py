@@ -130,7 +130,9 @@ def test_the_commands_run_and_print_what_the_page_shows(home, block: Block):
     assert run("memex use ~/MyVault")[0] == 0
     for line in block.commands:
         assert line.startswith("memex "), f"only commands of memex run here: {line}"
-        if re.fullmatch(r"memex connect [a-z][a-z-]*", line):  # a page shows two ways to connect, and its reader takes one
+        if re.fullmatch(
+            r"memex connect [a-z][a-z-]*", line
+        ):  # a page shows two ways to connect, and its reader takes one
             assert run(f"{line} --remove")[0] == 0
         code, text = run(line)
         if code == 5 and "changed" in text:  # an edit that is not indexed yet: the page's reader is slower than a test
