@@ -131,13 +131,16 @@ def refuse_moved_vault(settings: Settings, environ: Mapping[str, str]) -> None:
         return
     calm = {name: value for name, value in environ.items() if not name.startswith("MEMEX_")}
     for vault in known_vaults(environ):
-        if not vault.path.is_dir():
-            with contextlib.suppress(InvalidArgument):  # `memex vaults` reports what is wrong with the file
-                advice = moved_vault_advice(load({"config": str(vault.file)}, calm))
-                raise Conflict(
-                    f"{folder} has an inbox already, and the folder of the vault {vault.path} is missing; {advice}. Otherwise, name a "
-                    f"state folder for the new vault: `{shlex.join(['memex', 'init', str(folder), '--state'])} FOLDER`"
-                )
+        if vault.path.is_dir():
+            continue
+        with contextlib.suppress(InvalidArgument):  # `memex vaults` reports what is wrong with the file
+            missing = load({"config": str(vault.file)}, calm)
+            if read_vault_path(missing.state) != missing.vault.path:
+                continue  # it has no keys, or another vault has taken them over
+            raise Conflict(
+                f"{folder} has an inbox already, and the folder of the vault {vault.path} is missing; {moved_vault_advice(missing)}. "
+                f"Otherwise, name a state folder for the new vault: `{shlex.join(['memex', 'init', str(folder), '--state'])} FOLDER`"
+            )
 
 
 def _keep_lost_queue(state: Path) -> None:

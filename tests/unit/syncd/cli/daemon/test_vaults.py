@@ -366,6 +366,19 @@ def test_a_vault_that_was_moved_is_not_set_up_as_a_new_one(folders, capfd):
     assert run_command(["init", str(moved), "--state", str(folders / "state")]) == 0
 
 
+@pytest.mark.parametrize("left", ["nothing", "a state folder that another vault took over"])
+def test_a_missing_vault_without_keys_stops_no_new_vault(folders, left):
+    state = next((folders / "home/state/memex").glob("first-*"))
+    shutil.rmtree(folders / "first")
+    if left == "nothing":
+        shutil.rmtree(state)
+    else:
+        (folders / "third/Captures").mkdir(parents=True)
+        assert run_command(["init", "--yes", str(folders / "third"), "--state", str(state)]) == 0
+    (folders / "fourth/Captures").mkdir(parents=True)
+    assert run_command(["init", "--yes", str(folders / "fourth")]) == 0
+
+
 @pytest.mark.slow
 def test_a_vault_that_was_moved_keeps_its_state_and_its_settings_file(folders, capfd):
     assert run_command(["config", "--json", "--vault", str(folders / "first")]) == 0
