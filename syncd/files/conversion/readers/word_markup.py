@@ -47,8 +47,9 @@ def rewrite_markup(file: BinaryIO) -> BinaryIO:
     for name, part in parts.items():
         named = {reference.decode("utf-8", "replace") for reference in _REFERENCE.findall(part)}
         ids = _relation_ids(parts, name) if named else set[str]()
-        if named - ids or _REWRITTEN.search(part):
-            rewritten[name] = _rewrite_part(part, lost=named - ids)
+        lacks_some = bool(named - ids)
+        if lacks_some or _REWRITTEN.search(part):
+            rewritten[name] = _rewrite_part(part, ids if lacks_some else None)
     file.seek(0)
     if not rewritten:
         return file
@@ -74,12 +75,13 @@ def _parse(part: bytes) -> Element:
     return root
 
 
-def _rewrite_part(part: bytes, *, lost: set[str]) -> bytes:
-    """Rewrite a part; `lost`: ids of relations that the part lacks."""
+def _rewrite_part(part: bytes, ids: set[str] | None) -> bytes:
+    """Rewrite a part; `ids`: those of its relations if it names others too."""
     root = _parse(part)
-    for element in root.iter() if lost else ():
-        for name in [name for name in element.attrib if name in _REFERENCES and element.attrib[name] in lost]:
-            del element.attrib[name]
+    if ids is not None:
+        for element in root.iter():
+            for name in [name for name in element.attrib if name in _REFERENCES and element.attrib[name] not in ids]:
+                del element.attrib[name]
     for namespace in (f"{{{name}}}" for name in _NAMESPACES):
         for run in root.iter(f"{namespace}r"):
             marks = run.findall(f"{namespace}rPr/{namespace}vanish")
