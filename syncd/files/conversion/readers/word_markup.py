@@ -33,7 +33,7 @@ _REFERENCES: Final = {
     for name in ("id", "embed", "link")
 }
 _REFERENCE: Final = re.compile(
-    rb"""<[\w.-]*:?(?:hyperlink|hlinkClick|blip|imagedata)\s[^<>]*?:(?:id|embed|link)\s*=\s*["']([^"']*)"""
+    rb"""<[\w.-]*:?(?:hyperlink|hlinkClick|blip|imagedata)\s[^<]*?:(?:id|embed|link)\s*=\s*["']([^"']*)"""
 )
 _ALTERNATIVES: Final = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _OFF: Final = ("0", "false", "off")

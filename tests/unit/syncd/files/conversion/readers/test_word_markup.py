@@ -104,8 +104,16 @@ def test_a_link_whose_field_is_partly_hidden_is_read():
         run("text")
         + "<w:r><w:drawing><wp:inline><a:graphic><a:graphicData><pic:pic><pic:blipFill><a:blip r:embed='r1' r:link='r3'/>"
         "</pic:blipFill></pic:pic></a:graphicData></a:graphic></wp:inline></w:drawing></w:r>",
+        f"<w:hyperlink w:tooltip='a > b' r:id='r1'>{run('text')}</w:hyperlink>",
     ],
-    ids=["a link", "a link with an anchor", "a picture", "a picture with a link", "a picture in two places"],
+    ids=[
+        "a link",
+        "a link with an anchor",
+        "a picture",
+        "a picture with a link",
+        "a picture in two places",
+        "a tooltip",
+    ],
 )
 @pytest.mark.parametrize("relations", [None, "<Relationships/>", RELATION.format("r2")])
 def test_a_link_or_a_picture_whose_relation_is_missing_does_not_stop_the_reading(element, relations):
