@@ -186,8 +186,8 @@ def refuse_served(chosen: Settings) -> None:
     """Raise Conflict if a daemon serves the vault with another state folder than this command's, which belongs to no vault yet."""
     if pid := find_holder(chosen.vault.path):
         raise Conflict(
-            f"process {pid} serves {chosen.vault.path} with a state folder that is not the usual one: name the folder with --state, or "
-            f"stop the process: kill {pid}"
+            f"process {pid} serves {chosen.vault.path} with another state folder: name that folder with --state, or stop the process: "
+            f"kill {pid}"
         )
 
 

@@ -313,8 +313,10 @@ def test_a_vault_that_is_served_with_another_state_folder_is_not_called_new(fold
     before = tree(folders)
     try:
         assert run_command([*words, str(vault)]) == 5
-        assert "name the folder with --state" in capfd.readouterr().err
+        assert "with another state folder: name that folder with --state" in capfd.readouterr().err
         assert tree(folders) == before
+        assert run_command(["status", "--vault", str(vault), "--state", str(folders / "wrong")]) == 5
+        assert "with another state folder: name that folder with --state" in capfd.readouterr().err
         assert run_command(["init", str(vault), "--state", str(state)]) == 0
     finally:
         claim.release()
