@@ -31,6 +31,7 @@ from syncd.cli.framework.commands import (
     load_settings,
     print_answer,
     print_message,
+    refuse_served,
     require_set_up,
     set_flag,
     wants_json,
@@ -168,10 +169,14 @@ def _refuse_new_vault(chosen: Settings) -> None:
 
 
 def _refuse_unknown_vault(chosen: Settings) -> None:
-    """Raise NotFound if an option names a vault or state folder that was never set up: another daemon may be meant."""
+    """Raise NotFound if an option names a vault or state folder that was never set up: another daemon may be meant.
+
+    Raises Conflict if a daemon serves the vault with a state folder that nobody named."""
     named = flags()
     if not named.keys() & {"state", "vault.path"} or read_vault_path(chosen.state) is not None:
         return
+    if "state" not in named:
+        refuse_served(chosen)
     unknown = chosen.state if "state" in named else chosen.vault.path
     what = "the state folder of a vault" if "state" in named else "a vault that is set up"
     raise NotFound(f"{unknown} is not {what}, so nothing was stopped; to list the vaults: memex vaults")

@@ -303,7 +303,9 @@ def test_the_list_is_there_at_once(folders):
     assert min(took) < 0.6
 
 
-@pytest.mark.parametrize("words", [["init", "--yes"], ["status", "--vault"]], ids=["init", "status"])
+@pytest.mark.parametrize(
+    "words", [["init", "--yes"], ["status", "--vault"], ["stop", "--vault"]], ids=["init", "status", "stop"]
+)
 def test_a_vault_that_is_served_with_another_state_folder_is_not_called_new(folders, capfd, words):
     vault, state = folders / "third", folders / "elsewhere"
     vault.mkdir()
