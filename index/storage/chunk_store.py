@@ -361,10 +361,11 @@ class ChunkStore(StoreWriter):
                 with self._writing:
                     with self._showing:
                         self._missed = []
-                    self._write_table({})  # what waited until now; later writes go to the table
+                    with suppress(Unavailable):  # the next write reports it, and the rows in memory get what waits
+                        self._write_table({})  # what waited until now; later writes go to the table
                 rows = self._read_all_rows()
                 with self._writing:
-                    for documents in self._missed or ():
+                    for documents in filter(None, (*(self._missed or ()), self._buffer)):
                         rows = rows.replace(documents)
                     if self._missed is not None and fits(rows, self._work.rows):
                         self._show_rows(rows)  # until then, no write waits in the buffer: these rows would lack it

@@ -383,3 +383,21 @@ def test_searches_and_reads_agree_with_the_last_writes_in_any_order(tmp_path_fac
     assert written(again) == expected(model)
     again.close()
     shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("late", [False, True], ids=["nothing written", "written but not synced"])
+def test_what_waits_is_found_though_it_could_not_be_written_before_the_rows_are_in_memory(store, monkeypatch, late):
+    store.replace(OLD)
+    store.replace(NEW, buffered=True)
+    with monkeypatch.context() as patch:
+        if late:
+            patch.setattr(store, "_sync_files", fail)
+        else:
+            patch.setattr(store._table, "replace", fail_async)
+        assert found(store, "new") == ["a"] and found(store, "others") == []
+        assert near(store, "third words", pool=1) == ["c"]
+        assert set(store.unwritten) == {"a", "b", "c"}
+    store.flush()
+    assert written(store) == expected(NEW) and not store.unwritten
+    load(store)
+    assert found(store, "new") == ["a"] and near(store, "third words", pool=1) == ["c"]
