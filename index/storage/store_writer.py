@@ -54,6 +54,8 @@ class StoreWriter:
         self._loop = EventLoopThread()
         try:
             self._run(self._table.open(options or {}))
+            if self._table.fresh:  # its first write may wait, and the catalog lists the document before that
+                self._sync_files()
             rows, commits, dirty = self._run(self._table.maintenance_counts())
         except BaseException:
             self._loop.close()

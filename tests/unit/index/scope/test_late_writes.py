@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import threading
 from collections.abc import Iterator
@@ -268,3 +269,22 @@ def test_without_another_thread_the_next_commit_tries_again(filled, monkeypatch)
     assert marks(filled)
     put(filled, note(NEW, "new words"))
     until(lambda: not marks(filled))
+
+
+def test_a_power_cut_before_the_first_write_of_a_new_store_damages_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(late_writes, "DELAY_S", 3_600.0)
+    synced, sync = set(), os.fsync
+    monkeypatch.setattr(os, "fsync", lambda fd: (synced.add(str(Path(f"/proc/self/fd/{fd}").readlink())), sync(fd)))
+    (tmp_path / "index").mkdir()
+    with opened(tmp_path / "index") as index:
+        put(index, note(NOTE, "old words"))
+        index._late_writes.finish()
+        put(index, entity(ADA, "wrote the first algorithm"))
+        (observations,) = index._observations.open_stores
+        assert observations.unwritten
+        shutil.copytree(tmp_path / "index", tmp_path / "crashed")
+        for file in (tmp_path / "index").rglob("*"):
+            if file.is_file() and ".lance" in str(file) and os.path.realpath(file) not in synced:
+                os.truncate(tmp_path / "crashed" / file.relative_to(tmp_path / "index"), 0)
+    with opened(tmp_path / "crashed") as index:
+        assert index.mending and hits(index, "old") == [NOTE]
