@@ -18,6 +18,7 @@ from syncd.version import installed
 from tests.support.answering_daemon import STATUS
 from tests.support.answering_daemon import Daemon as AnsweringDaemon
 from tests.support.daemon_process import Failed, daemon
+from tests.support.until import until
 
 
 @contextmanager
@@ -124,7 +125,10 @@ def test_watching_in_json_is_an_object_a_line(served):
 
 
 def test_looking_changes_nothing(served):
-    before = {path: path.stat().st_mtime_ns for path in served.state.rglob("*.lance") if path.is_dir()}
+    folders = [path for path in served.state.rglob("*.lance") if path.is_dir()]
+    # The note is written to its store a second after it was indexed.
+    until(lambda: all(time.time() - path.stat().st_mtime > 2 for path in folders))
+    before = {path: path.stat().st_mtime_ns for path in folders}
     began = time.monotonic()
     served.run("status")
     assert time.monotonic() - began < 60
