@@ -21,7 +21,8 @@ make bench-quick   # the most important rows, compared with the recorded ratios
 ```
 
 Each figure is a median. Figures of two machines can't be compared. Ratios can: each row also records how often its
-time fits into the time of a yardstick, a small piece of work that the same run measures.
+time fits into the time of a yardstick, a small piece of work that the same run measures. This page shows the last record of
+each row; `docs/benchmarks.json` has the earlier ones too.
 
 """
 NOTHING: Final = (
@@ -40,7 +41,9 @@ def _render_entries(entries: Sequence[Mapping[str, Any]]) -> str:
         return tuple(str(entry[name]) for name in ("version", "date", "commit", "machine"))
 
     lines = []
-    for (version, date, commit, machine), group in groupby(entries, key=run):
+    last = {entry["row"]: entry for entry in entries}
+    shown = [entry for entry in entries if entry is last[entry["row"]]]
+    for (version, date, commit, machine), group in groupby(shown, key=run):
         rows = [
             (cell(one["row"]), cell(one["figure"]), cell(one["target"]), {True: "yes", False: "no"}.get(one["met"], ""))
             for one in group
