@@ -18,7 +18,7 @@ QUICK = (
     *("status", "recent", "key list", "workspace list", "audit", "audit show 1", "job list", "node list", "graph"),
     *(
         "log 'Captures/default/Note 1.md'",
-        "share remove Notes",
+        "share list",
         "consolidate --list",
         "unarchive --list",
         "export",
@@ -29,6 +29,7 @@ COMMANDS = dict.fromkeys(QUICK, 0.6) | {
     "search heron": 1.8
 }  # seconds at most; a search loads the index and the encoder
 NOTES, TIMES = 10_000, 7
+WRITTEN = 1_750_000_000  # epoch seconds, so that nobody may still be writing the notes, and the first index gives them ids
 
 
 def alone(work: Path) -> Iterator[Row]:
@@ -38,6 +39,7 @@ def alone(work: Path) -> Iterator[Row]:
         note = vault / f"Captures/default/Note {number}.md"
         note.parent.mkdir(parents=True, exist_ok=True)
         note.write_text(f"Note {number} is about the heron at weir {number % 7}.\n", "utf-8")
+        os.utime(note, (WRITTEN, WRITTEN))
     environ = {name: value for name, value in os.environ.items() if not name.startswith("MEMEX_")}
     environ |= {"HOME": str(work / "alone"), "MEMEX_VAULT": str(vault), "MEMEX_STATE": str(state)}
 

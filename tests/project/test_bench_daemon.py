@@ -1,10 +1,10 @@
-"""The daemon for measuring: it knows the jobs that rows name, tells what it can't do, and carries the headline rows."""
+"""The daemon for measuring: it knows the jobs that rows name, tells what it can't do, and carries the headline rows; commands alone end well."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.bench import headline, prepared_vault, quick, vaults
+from tests.bench import alone, headline, prepared_vault, quick, vaults
 from tests.bench.measure import daemon
 from tests.bench.record import measure
 
@@ -43,3 +43,10 @@ def test_the_quick_bench_runs_to_its_end(tmp_path, monkeypatch):
     monkeypatch.setattr(quick, "IDLE_S", 1.0)
     rows = list(measure(lambda: quick.quick(tmp_path), [], [].append))
     assert len(rows) == 10 and all(row.figure for row in rows)
+
+
+@pytest.mark.slow
+def test_each_command_that_is_timed_alone_ends_well(tmp_path, monkeypatch):
+    monkeypatch.setattr(alone, "NOTES", SMALL)
+    monkeypatch.setattr(alone, "TIMES", 1)
+    assert len([row for row in alone.alone(tmp_path) if row.figure]) == len(alone.COMMANDS)
