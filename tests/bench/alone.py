@@ -29,7 +29,7 @@ COMMANDS = dict.fromkeys(QUICK, 0.6) | {
     "search heron": 1.8
 }  # seconds at most; a search loads the index and the encoder
 NOTES, TIMES = 10_000, 7
-WRITTEN = 1_750_000_000  # epoch seconds, so that nobody may still be writing the notes, and the first index gives them ids
+WRITTEN = 1_750_000_000  # epoch seconds: the notes are old, so that the first index gives them ids
 
 
 def alone(work: Path) -> Iterator[Row]:
