@@ -49,7 +49,7 @@ def git(work: Path) -> Iterator[Row]:
             (vault / f"Notes/{turn} {n}.md").write_text(NOTE.format(n=f"p{turn}-{n}"))
         theirs.append(timed(lambda: (asked("add", "-A", at=vault), asked("commit", "-qm", "mine", at=vault))))
     assert commits.made == ROUNDS
-    for closing in (repo, files, audit, ledger):
+    for closing in (files, audit, ledger):
         closing.close()
     flush, own = median(ours) * 1000, median(theirs) * 1000
     yield Row(
