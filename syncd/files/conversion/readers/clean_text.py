@@ -31,6 +31,7 @@ _START: Final = re.compile(
 _INSIDE: Final = re.compile(
     rf"\\(?=[!-/:-@\[-`{{-~])|<(?=[A-Za-z/!?])|\[(?=\[)|!(?=\[)|(?:(?<=\s)|(?<=^)|(?<=\()){TAG_BEGINS}|%(?=%)"
 )
+_MARKS: Final = frozenset("\\<[!#%")  # with one of these begins each such markup; most cells of a table have none
 
 
 def remove_invisible(text: str) -> str:
@@ -55,7 +56,7 @@ def escape_inline(text: str) -> str:
     """Escape plain text for use inside a line of Markdown, where no block begins; a line end becomes a blank."""
     if not (text.isascii() and text.isprintable()):  # what `tidy` removes later may separate the characters of a markup
         text = _normalize(text).replace("\n", " ")
-    return _INSIDE.sub(r"\\\g<0>", text)
+    return text if _MARKS.isdisjoint(text) else _INSIDE.sub(r"\\\g<0>", text)
 
 
 def escape_line(text: str) -> str:

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from syncd.files.conversion.readers import clean_text
 from syncd.files.conversion.readers.clean_text import (
     escape_cell,
     escape_inline,
@@ -72,6 +73,11 @@ def test_a_line_says_in_markdown_what_it_says(text, told):
 def test_a_line_begins_no_block(text):
     told = escape_line(" ".join(remove_invisible(text).split()))
     assert {block.kind for block in parse_outline(f"{told}\n").blocks} <= {"paragraph"}
+
+
+@given(st.text("\\<[!#%( a/1", max_size=12))
+def test_text_without_a_mark_that_begins_markup_needs_no_search(text):
+    assert escape_inline(text) == clean_text._INSIDE.sub(r"\\\g<0>", text)
 
 
 def test_cells_stay_in_their_cell():
