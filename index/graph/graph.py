@@ -56,7 +56,7 @@ class _Names:
         return self.paths.get(key, ())
 
 
-class _Leads(dict[str, str | None]):
+class _TargetPaths(dict[str, str | None]):
     """Maps the target of a link to the path of its node, found when it is first asked for: many nodes state the same targets."""
 
     def __init__(self, resolve: Callable[[str], str | None]) -> None:
@@ -83,7 +83,7 @@ class Graph:
         self._near: dict[
             str, tuple[tuple[str, str, bool], ...]
         ] = {}  # path → (neighbour, type, outward); filled as asked
-        self._leads = _Leads(self._resolve)  # of stated relations
+        self._target_paths = _TargetPaths(self._resolve)  # of the relations that notes state
 
     # Changing it
 
@@ -155,7 +155,7 @@ class Graph:
                     self._forget_target(stated)
 
     def _forget_target(self, stated: Statement) -> None:
-        self._leads.pop(stated.target, None)
+        self._target_paths.pop(stated.target, None)
         self._near.pop(self._resolve(stated.target) or "", None)
 
     def _replace_statements(self, before: Vertex, node: Vertex) -> None:
@@ -298,12 +298,12 @@ class Graph:
                 hops.update(dict.fromkeys(frontier, hop))
                 if not frontier or truncated:
                     break
-            leads, vertices = self._leads, tuple(self._notes[path] for path in hops)
+            path_of, vertices = self._target_paths, tuple(self._notes[path] for path in hops)
             edges = {  # each from its source, so that nobody looks for what points to the nodes at the rim
                 Edge(node.name, self._notes[near].name, stated.type)
                 for node in vertices
                 for stated in node.relations
-                if (near := leads[stated.target]) in hops
+                if (near := path_of[stated.target]) in hops
             }
         return Neighbourhood(vertices, tuple(sorted(edges)), truncated)
 
@@ -375,7 +375,7 @@ class Graph:
         for path in {path for key in link_keys(node) for path in self._pointing.get(key)}:
             if self._is_node(path):
                 for stated in self._notes[path].relations:
-                    if self._leads[stated.target] == node.path:
+                    if self._target_paths[stated.target] == node.path:
                         yield path, stated
 
     def _neighbours(self, path: str) -> tuple[tuple[str, str, bool], ...]:
@@ -389,7 +389,7 @@ class Graph:
     def _outgoing(self, path: str) -> set[tuple[str, str]]:
         """Return (path, type) of the nodes to which the relations of a node point."""
         stated = self._notes[path].relations
-        return {(to, relation.type) for relation in stated if (to := self._leads[relation.target])}
+        return {(to, relation.type) for relation in stated if (to := self._target_paths[relation.target])}
 
     def _edges_by_neighbour(self, path: str) -> Iterator[tuple[str, Edge]]:
         """Yield the neighbors of a node, each with its relation, in either direction."""

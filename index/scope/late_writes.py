@@ -1,4 +1,4 @@
-"""Write to the stores, a moment after a commit, the rows that readers have in memory.
+"""Write to the tables of the stores, a moment after a commit, the rows that wait in their buffers.
 
 The catalog marks these documents. After a crash, the next pass reads their files again, so no row is missing for long."""
 

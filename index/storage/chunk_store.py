@@ -368,7 +368,7 @@ class ChunkStore(StoreWriter):
                     for documents in filter(None, (*(self._missed or ()), self._buffer)):
                         rows = rows.replace(documents)
                     if self._missed is not None and fits(rows, self._work.rows):
-                        self._show_rows(rows)  # until then, no write waits in the buffer: these rows would lack it
+                        self._show_rows(rows)  # until then, no new write waits in the buffer: these rows would lack it
         except Unavailable:
             pass  # searches report it
         except ResourceExhausted:

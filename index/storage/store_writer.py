@@ -44,10 +44,9 @@ class StoreWriter:
         self._too_large = 0  # number of rows that did not fit into memory; a tenth fewer are tried again
         self._gate = ReaderGate()
         self._writing = threading.Lock()  # of the table
-        self._showing = (
-            threading.Lock()
-        )  # of the buffer and of what readers see; a thread that waits for it holds no more than `_writing`
-        self._buffer: Mapping[str, Collection[Row]] = {}  # documents whose rows are in memory, and not in the table yet
+        # Of the buffer and of what readers see; `_writing` is never taken while it is held.
+        self._showing = threading.Lock()
+        self._buffer: Mapping[str, Collection[Row]] = {}  # documents whose rows the table lacks
         self._missed: list[Mapping[str, Collection[Row]]] | None = None  # writes since the rows began to load
         self._unsure = False  # the last write failed, so the table may contain more than readers see
         self._durable: set[str] = set()
