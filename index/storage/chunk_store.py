@@ -179,6 +179,7 @@ class ChunkStore(StoreWriter):
             rows = self._table.seen.rows
             if rows is not None:
                 return rows.vectors_of(doc_id, most)
+            self._start_loading_rows()
             answers = self._run(self._table.vectors_of_documents([doc_id]))
             matrices = [matrix for _, matrix in arrow_rows.read_unit_vectors(answers)]
         return spread(np.concatenate(matrices), most) if matrices else np.empty((0, self._table.dimensions), np.float32)

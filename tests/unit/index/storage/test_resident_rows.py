@@ -404,9 +404,10 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     store.replace({"wordbound": [replace(row("wordbound", 0, "x"), vector=None)]})
     points = np.stack([unit("text 7 part 1"), 3 * unit("text 9 part 0")])
     asked = [*texts, "wordbound", "unknown"]
+    with store._recalling:  # no read loads the rows meanwhile
+        own = {name: store.vectors_of(name) for name in asked}
+        first = store.similarities(points, asked)
     assert store._table.seen.rows is None
-    own = {name: store.vectors_of(name) for name in asked}
-    first = store.similarities(points, asked)
     held(store)
     assert all(store.vectors_of(name) == pytest.approx(own[name], abs=FINEST) for name in asked)
     second = store.similarities(points, asked)
@@ -424,6 +425,16 @@ def test_how_near_documents_are_is_the_same_from_the_table_and_from_memory(store
     assert store.similarities(points, []) == {}
 
 
+@pytest.mark.parametrize(
+    "read", [lambda store: store.vectors_of("a"), lambda store: store.similarities(unit("text")[None], ["a"])]
+)
+def test_whoever_compares_vectors_has_the_rows_loaded_for_later_reads(store, read):
+    store.replace({"a": [row("a", 0, "text")]})
+    read(store)
+    with store._recalling:
+        assert store._table.seen.rows is not None
+
+
 @pytest.mark.slow
 def test_the_memory_of_removed_rows_is_given_back():
     long = [row("long", n, f"passage {n}") for n in range(3 * SPARE)]
@@ -438,7 +449,8 @@ def test_the_memory_of_removed_rows_is_given_back():
 def test_a_sample_of_a_long_document_s_vectors_is_from_all_of_it_and_the_same_from_both(store):
     texts = [f"passage {n}" for n in range(100)]
     store.replace({"long": [row("long", n, text) for n, text in enumerate(texts)]})
-    cold = store.vectors_of("long", 5)
+    with store._recalling:  # it does not load the rows meanwhile
+        cold = store.vectors_of("long", 5)
     held(store)
     assert store.vectors_of("long", 5) == pytest.approx(cold, abs=FINEST)
     assert cold == pytest.approx(np.stack([unit(texts[n]) for n in (0, 25, 50, 74, 99)]), abs=1e-3)
