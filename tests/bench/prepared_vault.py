@@ -54,7 +54,7 @@ def _prepare(home: Path) -> None:
     shutil.rmtree(home, ignore_errors=True)
     (home / "kept").mkdir(parents=True)
     vault, state = home / "vault", home / "state"
-    vaults.make(vault, NOTES, words=WORDS, captures=True)
+    vaults.make(vault, NOTES, words=WORDS, captures=True, reviewed=True)
     with daemon(vault, state, "--made-up") as one:
         one.settled()
         for job in SETTLE:

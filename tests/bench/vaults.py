@@ -35,8 +35,12 @@ def text(rng: random.Random, words: list[str], weights: list[int], length: int) 
     return "\n\n".join(lines) + "\n"
 
 
-def make(root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = False) -> int:
-    """Write `notes` notes of about `words` words below `root`; returns the bytes of text written."""
+def make(
+    root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = False, reviewed: bool = False
+) -> int:
+    """Write `notes` notes of about `words` words below `root`; returns the bytes of text written.
+
+    `reviewed`: captures have their box, as after a review without a suggestion, which then has nothing to write."""
     rng = random.Random(seed)
     vocabulary_, weights = vocabulary()
     size = 0
@@ -44,7 +48,8 @@ def make(root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = 
         folder = root / ("Captures/default" if captures else f"Notes/{number % 97:02d}")
         folder.mkdir(parents=True, exist_ok=True)
         body = text(rng, vocabulary_, weights, max(8, int(rng.gauss(words, words / 6))))
-        head = f"---\nid: gen-{number}\ncreated_at: {created_at(number)}\n---\n" if captures else ""
+        box = "promote: false\n" if reviewed else ""
+        head = f"---\nid: gen-{number}\ncreated_at: {created_at(number)}\n{box}---\n" if captures else ""
         (folder / f"Note {number}.md").write_text(head + body, "utf-8")
         size += len(body.encode())
     return size
