@@ -230,6 +230,38 @@ def test_only_moves_of_a_temporary_file_are_queued(tmp_path, monkeypatch):
 
 
 @linux
+def test_a_save_by_a_rename_is_heard_at_once_even_if_its_first_half_is_seen_alone(tmp_path, monkeypatch):
+    listening = Listening(tmp_path)
+    with closing(listening.ears):
+        grouper, put = listening.group._move_event_grouper, listening.group._move_event_grouper.put_event
+
+        def put_slowly(event):  # the thread that reads the events takes its turn between the two halves
+            put(event)
+            time.sleep(0.05 if event.ev.is_moved_from else 0)
+
+        monkeypatch.setattr(grouper, "put_event", put_slowly)
+        (tmp_path / ".n.md.tmp").write_text("text")
+        begun = time.monotonic()
+        (tmp_path / ".n.md.tmp").replace(tmp_path / "n.md")
+        listening.hears("n.md")
+        assert time.monotonic() - begun < grouper.delay
+
+
+@linux
+def test_the_first_half_of_a_move_out_of_the_folder_is_heard_after_a_while(tmp_path):
+    vault = tmp_path / "vault"
+    vault.mkdir()
+    (vault / "n.md").write_text("text")
+    listening = Listening(vault)
+    with closing(listening.ears):
+        begun = time.monotonic()
+        (vault / "n.md").rename(tmp_path / "n.md")
+        (vault / "m.md").touch()
+        listening.hears("n.md", "m.md")
+        assert time.monotonic() - begun >= listening.group._move_event_grouper.delay
+
+
+@linux
 def test_the_other_end_of_a_move_is_found_among_many_events_at_once(tmp_path):
     listening = Listening(tmp_path)
     with closing(listening.ears):
