@@ -443,3 +443,9 @@ def read_row_counts(path: Path) -> tuple[dict[str, int], dict[str, int], set[str
         "select key from unsettled",
     )
     return dict(chunks), dict(facets), {key for (key,) in unsettled}
+
+
+def read_paths(path: Path) -> list[str]:
+    """Read the path of each document from the catalog at `path`, without changing it. Raises Unavailable with the reason if that fails."""
+    (rows,) = sqlite_file.query_read_only(path, "select path from documents")
+    return [document for (document,) in rows]

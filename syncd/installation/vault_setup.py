@@ -135,12 +135,26 @@ def refuse_moved_vault(settings: Settings, environ: Mapping[str, str]) -> None:
             continue
         with contextlib.suppress(InvalidArgument):  # `memex vaults` reports what is wrong with the file
             missing = load({"config": str(vault.file)}, calm)
-            if read_vault_path(missing.state) != missing.vault.path:
-                continue  # it has no keys, or another vault has taken them over
+            if read_vault_path(missing.state) != missing.vault.path or not _may_hold_notes_of(missing.state, folder):
+                continue  # it has no keys, or another vault has taken them over; or its disk is missing, and this is another vault
             raise Conflict(
                 f"{folder} has an inbox already, and the folder of the vault {vault.path} is missing; {moved_vault_advice(missing)}. "
                 f"Otherwise, name a state folder for the new vault: `{shlex.join(['memex', 'init', str(folder), '--state'])} FOLDER`"
             )
+
+
+def _may_hold_notes_of(state: Path, folder: Path) -> bool:
+    """Return whether most notes in the index of `state` are in `folder`; also True without an index."""
+    from index.catalog.catalog import read_paths  # noqa: PLC0415 - only a setup beside a missing vault needs the index
+    from syncd.indexes.build_inputs import build_in_use  # noqa: PLC0415 - likewise
+    from syncd.indexes.index_builds import SCOPES  # noqa: PLC0415 - likewise
+
+    build, _ = build_in_use(state / "index")
+    try:
+        paths = [path for scope in SCOPES for path in read_paths(build / f"{scope}.db")] if build else []
+    except Unavailable:
+        return True
+    return not paths or 2 * sum(os.path.lexists(folder / path) for path in paths) > len(paths)
 
 
 def _keep_lost_queue(state: Path) -> None:

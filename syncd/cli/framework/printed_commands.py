@@ -22,12 +22,13 @@ _VARIABLES: Final = {
     "--state": ("MEMEX_STATE",),
     "--config": ("MEMEX_CONFIG",),
 }
-# Commands that name their vault themselves, or need none.
+# Commands that name their vault themselves, or need none. `init` names its vault and its state folder, but not its settings file.
 _WITHOUT_VAULT: Final = frozenset({"init", "use", "vaults", "demo", "help", "completion"})
 # A command, not the name of a note: after a backtick, punctuation, or a verb.
 _COMMAND: Final = re.compile(
     r"(?:^|(?<=[`(])|(?<=[:;,(?] )|(?<=\brun )|(?<=\bsee )|(?<=\bas in ))memex (?=([a-z]+)\b(?!\.\w))", re.MULTILINE
 )
+_ARGUMENTS: Final = re.compile(r"[`;\n]")  # what ends the arguments of a command in a text
 
 
 def vault_options() -> list[str]:
@@ -50,8 +51,15 @@ def complete_commands(text: str) -> str:
     commands = click.get_current_context().find_root().command
     names = commands.commands if isinstance(commands, click.Group) else {}
     program = shlex.join(["memex", *options])
+    settings_file = shlex.join(options[options.index("--config") :]) if "--config" in options else ""
 
     def complete(match: re.Match[str]) -> str:
+        if (
+            match[1] == "init"
+            and settings_file
+            and "--config" not in _ARGUMENTS.split(text[match.end() :], maxsplit=1)[0]
+        ):
+            return f"memex {settings_file} "
         return f"{program} " if match[1] in names and match[1] not in _WITHOUT_VAULT else match[0]
 
     return _COMMAND.sub(complete, text)

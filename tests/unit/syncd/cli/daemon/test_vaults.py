@@ -15,11 +15,14 @@ from pathlib import Path
 
 import pytest
 
+from index.catalog.catalog import Catalog
 from syncd.cli.main import run_command
 from syncd.daemon.control_socket import DAEMON
 from syncd.settings.known_vaults import default_settings_file, settings_folder
+from syncd.settings.settings import load
 from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import VaultClaim
+from tests.support.catalog_rows import document, write
 from tests.support.paths import ROOT
 
 pytestmark = pytest.mark.usefixtures("clean")
@@ -368,6 +371,25 @@ def test_a_vault_that_was_moved_is_not_set_up_as_a_new_one(folders, capfd):
     assert run_command(["init", str(folders / "third"), "--yes"]) == 0, "it has no inbox, so it was no vault"
     assert run_command(["init", str(folders / "second")]) == 0, "it is known"
     assert run_command(["init", str(moved), "--state", str(folders / "state")]) == 0
+
+
+@pytest.mark.parametrize("is_template", [True, False])
+def test_only_a_folder_with_most_notes_of_a_missing_vault_is_taken_for_it(folders, capfd, is_template):
+    missing = load({"config": str(default_settings_file(os.environ))}, os.environ)
+    build = missing.state / "index/build-1"
+    build.mkdir(parents=True)
+    build.with_name("current").write_text(build.name)
+    for name, paths in {"vault": ["Note.md", "Other.md"], "captures": ["Captures/default/A.md"]}.items():
+        catalog = Catalog(build / f"{name}.db")
+        write(catalog, *(document(path) for path in paths))
+        catalog.close()
+    missing.vault.path.rename(folders / "unmounted")
+    copy, settings_file = folders / "a copy", folders / "copy.toml"
+    for path in ["Note.md", "Captures/default/A.md"][is_template:]:
+        (copy / path).parent.mkdir(parents=True, exist_ok=True)
+        (copy / path).write_text("about herons")
+    assert run_command(["init", str(copy), "--config", str(settings_file)]) == (0 if is_template else 5)
+    assert is_template or f"`memex --config {settings_file} init '{copy}' --state FOLDER`" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("left", ["nothing", "a state folder that another vault took over"])

@@ -86,6 +86,20 @@ def test_a_variable_that_names_the_vault_becomes_an_option_unless_a_flag_does(mo
     assert complete("memex status", **{"vault.path": "/v"}) == "memex --vault /v --state /s --config /c.toml status"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("run `memex init VAULT`", "run `memex --config /c.toml init VAULT`"),
+        ("run `memex init /v --config /d.toml`, or `memex use NAME`", "run `memex init /v --config /d.toml`, or `memex use NAME`"),
+        ("to change that: memex init /v --git off", "to change that: memex --config /c.toml init /v --git off"),
+    ],
+)  # fmt: skip
+def test_a_setup_gets_the_settings_file_alone(text, shown):
+    named = {"vault.path": "/v", "state": "/s", "config": "/c.toml"}
+    assert complete(text, **named) == shown
+    assert complete(shown, **named) == shown
+
+
 def test_the_way_back_of_a_call_names_the_vault():
     with click.Context(memex) as context:
         context.meta[FLAGS] = {"vault.path": "/v"}
