@@ -25,7 +25,7 @@ _SYSTEM_FOLDER: Final = Path("/etc")  # belongs to root
 _SILENT: Final = ("http.lowSpeedLimit=1", "http.lowSpeedTime=30", "credential.interactive=false")
 # The log of the remote-tracking branch shows which commits the remote once had; Git adds to a log that exists in any case.
 _LOGGED: Final = "core.logAllRefUpdates=true"
-_OPTIONS: Final = tuple(word for option in (*_SILENT, _LOGGED) for word in ("-c", option))
+_EVERYTHING_LOGGED: Final = "always"  # the value that also gives tags a log
 # Empty rather than unset, so that no password window opens on anybody's screen.
 _UNASKED: Final = {"GIT_ASKPASS": "", "SSH_ASKPASS": "", "SSH_ASKPASS_REQUIRE": "never", "GCM_INTERACTIVE": "never"}
 _CROSSED: Final = ("cannot lock ref", "incorrect old value")  # another push or fetch came in between
@@ -129,7 +129,10 @@ def push_command(repo: Repository) -> str:
 
 def _transfer(repo: Repository, *words: str, limit_s: float, stop: threading.Event) -> ProcessResult:
     environ = _silent_environ(repo)
-    return repo.run_in_session(*_OPTIONS, *words, environ=environ, limit_s=limit_s, until_silent=True, stop=stop)
+    logs_everything = (repo.query("config", "--get", "core.logAllRefUpdates") or "").lower() == _EVERYTHING_LOGGED
+    settings = _SILENT if logs_everything else (*_SILENT, _LOGGED)
+    options = (word for setting in settings for word in ("-c", setting))
+    return repo.run_in_session(*options, *words, environ=environ, limit_s=limit_s, until_silent=True, stop=stop)
 
 
 def _silent_environ(repo: Repository) -> Mapping[str, str]:

@@ -215,6 +215,20 @@ def test_purged_commits_are_not_pushed_again_whoever_fetches_first(device, fetch
     assert run(device.bare, "log", "--format=%s", "main", "--", "secret.md") == ""
 
 
+@pytest.mark.parametrize(("setting", "logged"), [("Always", True), ("false", False), (None, False)])
+def test_tags_that_a_fetch_brings_have_a_log_where_a_persons_fetch_gives_them_one(device, setting, logged):
+    run(device.vault, "config", "remote.origin.tagOpt", "--tags")
+    if setting:
+        run(device.vault, "config", "core.logAllRefUpdates", setting)
+    device.there("theirs.md", "theirs\n")
+    run(device.clone, "tag", "v1")
+    run(device.clone, "push", "-q", "--tags")
+    assert device.remote.sync().took == 1
+    assert run(device.vault, "tag") == "v1"
+    assert (device.vault / ".git/logs/refs/tags/v1").exists() == logged
+    assert "fetch" in (device.vault / ".git/logs/refs/remotes/origin/main").read_text()
+
+
 def test_a_remote_that_was_made_anew_is_taken_by_the_command_that_is_told(device):
     shutil.rmtree(device.clone / ".git")
     for words in (["init", "-qb", "main"], ["add", "-A"], ["commit", "-qm", "anew"]):
