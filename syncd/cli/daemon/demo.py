@@ -29,7 +29,15 @@ from index.errors import InvalidArgument
 from index.timings import now_ms
 from syncd.cli.daemon.ready_message import WORKSPACE, print_address_json, print_connect_help
 from syncd.cli.daemon.serve import run, set_log_format
-from syncd.cli.framework.commands import Command, flags, load_settings, print_message, set_flag, wants_json
+from syncd.cli.framework.commands import (
+    Command,
+    flags,
+    load_settings,
+    print_message,
+    reaches_stdout,
+    set_flag,
+    wants_json,
+)
 from syncd.clients.client_formats import CLIENTS, Connection, http_lines, paste_text
 from syncd.clients.daemon_address import memex_words
 from syncd.settings.known_vaults import find_vault_around, known_vaults
@@ -55,6 +63,9 @@ class DemoAddress:
 
     port: int
     key: str
+    is_shown: bool = (
+        True  # whether a demo has printed the key; one that was killed before, or printed to a closed stdout, has not
+    )
 
 
 @click.command(cls=Command)
@@ -74,7 +85,7 @@ def demo(folder: str | None, port: int | None) -> None:
 
     Every demo uses the same address and key, so the lines that you pasted keep working. The copy is removed at the end,
     unless --dir names a folder for it. With --json, one line: {"vault", "state", "url", "workspace", "key"}; "key" is null
-    unless this is the first demo."""
+    once a demo has shown it."""
     if folder:
         refuse_vault(Path(folder).absolute())
     with contextlib.nullcontext(Path(folder).absolute()) if folder else _temporary_folder() as root:
@@ -94,7 +105,7 @@ def demo(folder: str | None, port: int | None) -> None:
         chosen = _choose_port(load_settings(), address)
         key = _install_key(chosen, address)
         if kept := port_to_keep(chosen.server.port, address, is_named=port is not None):
-            _keep_address(DemoAddress(kept, key))
+            _keep_address(DemoAddress(kept, key, is_shown=address is not None and address.is_shown))
         announce = partial(_announce, address=address, key=key, as_json=wants_json())
         run(chosen, announce, any_port=port is None)
 
@@ -113,23 +124,28 @@ def refuse_vault(root: Path) -> None:
 
 
 def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str, *, as_json: bool = False) -> None:
-    """Print how to connect to the demo, and keep the first port if it is not the chosen one; later demos do not show the key again."""
+    """Print how to connect to the demo. The demo that shows the key keeps that and its port: later demos do not show the key again."""
     port = urlsplit(ready.url).port or 0
-    if not address and chosen.server.port not in (0, port):  # another program took the chosen one
-        _keep_address(DemoAddress(port, key))
-    if as_json:
-        print_address_json(chosen, ready, None if address else key)
-        return
-    connection = "Lines that you pasted for an earlier demo keep working."
-    if address and address.port != port:
-        connection = f"Lines that you pasted for an earlier demo work with this one once they name port {port}."
-    if not address:
+    if address and address.is_shown:
+        connection = (
+            "Lines that you pasted for an earlier demo keep working."
+            if address.port == port
+            else f"Lines that you pasted for an earlier demo work with this one once they name port {port}."
+        )
+        shown_key = None
+    else:
+        shown_key = key
         lines = Connection(ENTRY, ready.url, key, WORKSPACE, tuple(memex_words(chosen)))
         connection = (
             "Lines to paste, with a key that works only for demos. The key is shown only now, and later demos accept it too.\n\n"
             f"Claude Code:\n  {paste_text(CLIENTS['claude-code'], lines, '')}\n\n{http_lines(lines)}"
         )
-    print_connect_help(chosen, ready, QUERY, connection)
+    if as_json:
+        print_address_json(chosen, ready, shown_key)
+    else:
+        print_connect_help(chosen, ready, QUERY, connection)
+    if shown_key and chosen.server.port:
+        _keep_address(DemoAddress(port, key, is_shown=reaches_stdout()))
 
 
 @contextmanager
@@ -186,7 +202,7 @@ def port_to_keep(port: int, address: DemoAddress | None, *, is_named: bool) -> i
     """Return the port of the next demos; 0 = none is kept. `port`: of this demo, 0 if the system picks it; `is_named`: with --port.
 
     A port that stands in for a taken one is kept only if no earlier demo has shown its port in lines to paste."""
-    if address is None:
+    if address is None or not address.is_shown:
         return port
     return port or address.port if is_named else address.port
 
@@ -222,12 +238,12 @@ def read_address(file: Path) -> DemoAddress | None:
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
                 return None
             noted = json.loads(stream.read(4096))
-        port, key = noted["port"], noted["key"]
+        port, key, is_shown = noted["port"], noted["key"], noted.get("is_shown", True)
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if type(port) is not int or not 0 < port < 65_536 or not isinstance(key, str) or not SECRET.fullmatch(key):
         return None
-    return DemoAddress(port, key)
+    return DemoAddress(port, key, is_shown is not False)
 
 
 def is_port_free(host: str, port: int) -> bool:

@@ -268,6 +268,13 @@ def flush_output() -> None:
                 os.close(null)
 
 
+def reaches_stdout() -> bool:
+    """Return whether printed text goes anywhere: stdout is the null device when it was closed, or after `flush_output` has dropped it."""
+    with contextlib.suppress(OSError, ValueError):  # a stream in memory has no file descriptor
+        return not os.path.samestat(os.fstat(sys.stdout.fileno()), os.stat(os.devnull))  # noqa: PTH116 - `samestat` takes both
+    return True
+
+
 def flush_output_in_time() -> bool:
     """Flush like `flush_output`, but wait only `log.FLUSH_S` for a reader; return whether everything is written."""
     flushing = threading.Thread(target=flush_output, name="flush", daemon=True)

@@ -35,10 +35,11 @@ KEY = "mx_0123456789ab_" + "0" * 64
         pytest.param(9000, 8765, True, 9000, id="a named port"),
         pytest.param(0, 8765, True, 8765, id="a port that the system picks"),
         pytest.param(0, None, True, 0, id="a first port that the system picks"),
+        pytest.param(41_000, -8765, False, 41_000, id="after a demo that showed its port to nobody"),
     ],
 )
 def test_a_stand_in_does_not_take_the_place_of_the_usual_port(port, known, is_named, kept):
-    address = DemoAddress(known, KEY) if known else None
+    address = DemoAddress(abs(known), KEY, is_shown=known > 0) if known else None
     assert port_to_keep(port, address, is_named=is_named) == kept
 
 

@@ -65,6 +65,27 @@ def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd, tmp_
         assert demo.read_address(file) == address, "the port that is used"
 
 
+@pytest.mark.parametrize("stdout", ["closed", "a pipe without a reader"])
+@pytest.mark.parametrize("as_json", [True, False])
+def test_a_key_that_nobody_could_see_is_shown_by_the_next_demo(world, ready, tmp_path, monkeypatch, stdout, as_json):
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    file = demo.state_home(os.environ) / demo.ADDRESS
+    settings = replace(world.app.settings, server=replace(world.app.settings.server, port=1))
+    reader, writer = os.pipe()
+    os.close(reader)
+    number = os.open(os.devnull, os.O_WRONLY) if stdout == "closed" else writer
+    with os.fdopen(number, "w") as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", stream)
+        demo._announce(settings, ready, None, DEMO_KEY, as_json=as_json)
+    unseen = demo.read_address(file)
+    assert unseen == demo.DemoAddress(1, DEMO_KEY, is_shown=False)
+    with (tmp_path / "out").open("w") as stream, monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", stream)
+        demo._announce(settings, ready, unseen, DEMO_KEY, as_json=as_json)
+    assert DEMO_KEY in (tmp_path / "out").read_text()
+    assert demo.read_address(file) == demo.DemoAddress(1, DEMO_KEY)
+
+
 def test_with_json_stdout_has_one_line_with_the_address(world, ready, capfd, tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
     place = {"vault": str(world.vault), "state": str(world.state), "url": ready.url, "workspace": "default"}
