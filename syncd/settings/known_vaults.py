@@ -17,6 +17,7 @@ from index.errors import InvalidArgument
 from syncd.state.folder import expand_home, read_regular_file, read_vault_path, write_private
 
 CHOICE = "chosen-vault"  # file in the folder of settings files; it contains the name of the file that `memex use` chose
+VAULT_VARIABLES = "MEMEX_VAULT__PATH", "MEMEX_VAULT"
 Reason: TypeAlias = Literal["named", "vault", "directory", "choice", "default"]
 
 
@@ -113,10 +114,14 @@ def write_choice(environ: Mapping[str, str], file: Path) -> None:
     write_private(settings_folder(environ) / CHOICE, file.name + "\n")
 
 
+def vault_variable(environ: Mapping[str, str]) -> str:
+    """Return the vault that a variable names; "" if none does. The first variable wins, as in the loading of the settings."""
+    return next(filter(None, map(environ.get, VAULT_VARIABLES)), "")
+
+
 def _named_vault(flags: Mapping[str, Any], environ: Mapping[str, str], cwd: Path) -> Path | None:
     """Return the vault that a flag or a variable names, directly or through its state folder; None if none does."""
-    named = flags.get("vault.path") or environ.get("MEMEX_VAULT") or environ.get("MEMEX_VAULT__PATH")
-    if named:
+    if named := flags.get("vault.path") or vault_variable(environ):
         return cwd / expand_home(named)
     state = flags.get("state") or environ.get("MEMEX_STATE")
     return read_vault_path(cwd / expand_home(state)) if state else None

@@ -38,6 +38,7 @@ from syncd.settings.known_vaults import (
     known_vaults,
     settings_folder,
     vault_name,
+    vault_variable,
     write_choice,
 )
 from syncd.settings.settings import Settings, load
@@ -74,7 +75,7 @@ def init(folder: str | None, git: str | None, create: bool, welcome: bool | None
     from syncd.installation import vault_setup
 
     set_flag("vault.path", folder)
-    if "vault.path" not in flags() and "MEMEX_VAULT" not in os.environ:
+    if "vault.path" not in flags() and not vault_variable(os.environ):
         raise InvalidArgument("which folder? `memex init VAULT`")
     named = flags().get("config") or os.environ.get("MEMEX_CONFIG")
     if named and not expand_home(named).exists():

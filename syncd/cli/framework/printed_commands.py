@@ -13,12 +13,13 @@ from typing import Final
 import click
 
 from syncd.clients.daemon_address import OPTIONS
+from syncd.settings.known_vaults import VAULT_VARIABLES
 from syncd.state.folder import expand_home
 
 FLAGS: Final = "memex.flags"  # where the context of a command line keeps the settings that were given as flags
 # A variable may be set for one command line only, so a printed command can't rely on it; the first one wins.
 _VARIABLES: Final = {
-    "--vault": ("MEMEX_VAULT__PATH", "MEMEX_VAULT"),
+    "--vault": VAULT_VARIABLES,
     "--state": ("MEMEX_STATE",),
     "--config": ("MEMEX_CONFIG",),
 }

@@ -60,6 +60,12 @@ def test_what_is_said_more_closely_wins(home, tmp_path, cwd, flags, variables, c
     assert (choice.file.resolve(), choice.reason) == (tmp_path / f"cfg/memex/{file}.toml", reason)
 
 
+def test_of_two_variables_the_settings_and_their_file_take_the_same_vault(home, tmp_path):
+    variables = {"MEMEX_VAULT": "A", "MEMEX_VAULT__PATH": "B"}
+    settings = load({}, home | variables, cwd=tmp_path)
+    assert (settings.vault.path, settings.file) == (tmp_path / "B", tmp_path / "cfg/memex/b.toml")
+
+
 def test_a_vault_is_known_by_any_name_of_its_folder(home, tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "B")
     assert find_vault_around(known_vaults(home), tmp_path / "link") == tmp_path / "cfg/memex/b.toml"

@@ -86,6 +86,18 @@ def test_a_folder_with_a_note_or_of_obsidian_is_set_up_without_a_question(tmp_pa
     assert run_command(["init", str(tmp_path / "vault")]) == 0
 
 
+@pytest.mark.parametrize(
+    ("variable", "named", "code"),
+    [("MEMEX_VAULT", "vault", 0), ("MEMEX_VAULT__PATH", "vault", 0), ("MEMEX_VAULT", "", 2)],
+)
+def test_a_setup_takes_the_folder_of_a_variable(tmp_path, monkeypatch, variable, named, code):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "vault/.obsidian").mkdir(parents=True)
+    monkeypatch.setenv(variable, str(tmp_path / named) if named else "")
+    assert run_command(["init", "--yes"]) == code
+    assert (tmp_path / "vault/Captures").exists() == (code == 0)
+
+
 def test_a_folder_that_is_made_for_it_needs_no_yes(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     assert run_command(["init", "--create", str(tmp_path / "new")]) == 0
