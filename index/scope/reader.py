@@ -220,7 +220,7 @@ class Reader:
     def texts(self, workspace: str) -> Iterator[dict[str, str]]:
         """Yield the texts of the documents of `workspace` by `path_id` of their paths, a sixteenth of them at a time."""
         for part in "0123456789abcdef":
-            yield self._store.texts(Filter(workspace=workspace), part)
+            yield self._store.texts(workspace, part)
 
     def texts_of(self, keys: Collection[str]) -> dict[str, str]:
         """Return the texts of the documents with these keys (`path_id` of their paths)."""

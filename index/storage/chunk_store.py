@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import threading
 import time
-from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import nullcontext, suppress
 from dataclasses import replace
@@ -35,6 +35,7 @@ from index.tracing import span
 
 DRAIN: Final = 10.0  # seconds that the removal of old versions waits for readers
 LOADING: Final = 3.0  # most seconds that a search by words waits for rows that are loaded into memory
+UNWRITTEN: Final = 30.0  # most seconds that a search waits for them if the table lacks a write and can't get it
 DAMAGED: Final = 3  # consecutive failed searches after which the store counts as damaged
 UNPRUNED: Final = 300  # most commits whose versions are removed while all readers wait; more would take seconds
 STEADY: Final = 1.0  # seconds by which the wall clock may deviate during one maintenance
@@ -128,7 +129,7 @@ class ChunkStore(StoreWriter):
         check_pool(pool)
         points = [(arrow_rows.check_vector(vector, self._table.dimensions), filter) for vector, filter in asked]
         if self._table.seen.held is None:
-            self._try_flush()
+            self._write_or_load_buffer()
         measured = timings.STORE["search"].measure()
         with measured, self._gate.enter(), span("near", points=len(points), pool=pool):
             view = self._table.seen
@@ -209,19 +210,20 @@ class ChunkStore(StoreWriter):
             rows = arrow_rows.read_rows(self._run_unflushed(self._table.rows_of(doc_id, vectors=vectors)))
         return sorted(rows, key=lambda row: row.ord)
 
-    def texts(self, filter: Filter, part: str) -> dict[str, str]:
-        """Return the texts of documents that pass `filter` and whose ids begin with the hexadecimal digit `part`."""
-        self._try_flush()
-        return arrow_rows.join_passages([self._run_unflushed(self._table.texts(filter, part))])
+    def texts(self, workspace: str, part: str) -> dict[str, str]:
+        """Return the texts of the documents of a workspace whose ids begin with the hexadecimal digit `part`."""
+        buffered = {doc_id: rows for doc_id, rows in self._buffer.items() if doc_id.startswith(part)}
+        stored = self._run_unflushed(self._table.texts(Filter(workspace=workspace), part))
+        texts = {doc_id: text for doc_id, text in arrow_rows.join_passages([stored]).items() if doc_id not in buffered}
+        waiting = (rows for rows in buffered.values() if any(row.workspace == workspace for row in rows))
+        return texts | _join_rows(waiting)
 
     def texts_of(self, doc_ids: Collection[str]) -> dict[str, str]:
         """Return the texts of these documents."""
         wanted = set(doc_ids)
         buffered = {doc_id: rows for doc_id, rows in self._buffer.items() if doc_id in wanted}
         stored = self._run_unflushed(self._table.texts_of(wanted - buffered.keys()))
-        waiting = (sorted(rows, key=lambda row: row.ord) for rows in buffered.values() if rows)
-        texts = {rows[0].doc_id: "\n".join(row.text[row.cut :] for row in rows) for rows in waiting}
-        return arrow_rows.join_passages(stored) | texts
+        return arrow_rows.join_passages(stored) | _join_rows(buffered.values())
 
     def vector_sums(self, filter: Filter) -> dict[str, np.ndarray]:
         """Return the sum of the vectors of each document's rows that pass `filter`; documents without vectors are left out."""
@@ -341,9 +343,13 @@ class ChunkStore(StoreWriter):
     def _await_few_rows(self) -> None:
         """Load the rows and wait for them if they are few: there, LanceDB's scores of words depend much on maintenance."""
         if self._table.seen.rows is None and self._work.rows <= maintenance_policy.AWAITED:
-            self._start_loading_rows()
-            if self._recalling.acquire(timeout=LOADING):
-                self._recalling.release()
+            self._await_rows(LOADING)
+
+    def _await_rows(self, limit_s: float) -> None:
+        """Start to load the rows, and wait for them."""
+        self._start_loading_rows()
+        if self._recalling.acquire(timeout=limit_s):
+            self._recalling.release()
 
     def _start_loading_rows(self) -> None:
         """Start to load the rows, or their vectors, into memory if they are few enough and not there."""
@@ -402,14 +408,20 @@ class ChunkStore(StoreWriter):
     def _read_next(self, batches: Any) -> Any:
         if self._closing:
             raise Unavailable("the store is closed", retryable=False)
-        if self._work.rows > maintenance_policy.AWAITED:  # otherwise a call waits for these rows
+        if self._work.rows > maintenance_policy.AWAITED and not self._unsure:  # otherwise a call waits for these rows
             foreground.give_way(SHORT_S)
         return self._run(lancedb_table.next_batch(batches))
 
     def _flush_for_table(self) -> None:
         """Write the buffer to the table if searches read the table."""
         if self._table.seen.rows is None:
-            self._try_flush()
+            self._write_or_load_buffer()
+
+    def _write_or_load_buffer(self) -> None:
+        """Write the buffer to the table for a search of it; if that fails, load the rows into memory, which get what waits."""
+        self._try_flush()
+        if self._buffer and maintenance_policy.may_be_held(self._work.rows, self._too_large):
+            self._await_rows(UNWRITTEN)
 
     def _try_flush(self) -> None:
         """Write the buffer to the table for a read of it; if that fails, the read lacks the newest rows."""
@@ -427,3 +439,9 @@ class ChunkStore(StoreWriter):
     def _run_unflushed(self, work: Coroutine[Any, Any, T]) -> T:
         with self._gate.enter():
             return self._run(work)
+
+
+def _join_rows(documents: Iterable[Collection[Row]]) -> dict[str, str]:
+    """Return the text of each document that has rows."""
+    ordered = (sorted(rows, key=lambda row: row.ord) for rows in documents if rows)
+    return {rows[0].doc_id: "\n".join(row.text[row.cut :] for row in rows) for rows in ordered}

@@ -67,7 +67,7 @@ def test_a_write_waits_while_readers_have_the_rows_in_memory(filled):
 READS = {
     "rows_of": lambda store: [one.text for one in store.rows_of("c")] == ["third words", "fourth words"],
     "rows with vectors": lambda store: [one.text for one in store.rows_of("a", vectors=True)] == ["new words"],
-    "texts": lambda store: store.texts(ALL, "a") == {"a": "new words"},
+    "texts": lambda store: store.texts("default", "a") == {"a": "new words"} and not store.texts("other", "a"),
     "texts_of": lambda store: store.texts_of(["a", "b", "c"]) == {"a": "new words", "c": "third words\nfourth words"},
     "vector_sums": lambda store: store.vector_sums(ALL).keys() == {"a", "c"},
     "row_counts": lambda store: store.row_counts() == {"a": 1, "c": 2},
@@ -247,7 +247,11 @@ def test_texts_and_sums_of_vectors_are_read_though_nothing_can_be_written(filled
     else:
         monkeypatch.setattr(filled._table, "replace", fail_async)
     assert READS["texts_of"](filled)
-    assert filled.texts(ALL, "a") == {"a": "old words\nmore words"}, "without what waits"
+    assert [filled.texts("default", part) for part in "abc"] == [
+        {"a": "new words"},
+        {},
+        {"c": "third words\nfourth words"},
+    ]
     assert filled.vector_sums(ALL).keys() == {"a", "b"}
     assert set(filled.unwritten) == {"a", "b", "c"}
 
@@ -385,8 +389,12 @@ def test_searches_and_reads_agree_with_the_last_writes_in_any_order(tmp_path_fac
     shutil.rmtree(folder)
 
 
+@pytest.mark.parametrize("awaited", [maintenance_policy.AWAITED, 1], ids=["few rows", "many rows"])
 @pytest.mark.parametrize("late", [False, True], ids=["nothing written", "written but not synced"])
-def test_what_waits_is_found_though_it_could_not_be_written_before_the_rows_are_in_memory(store, monkeypatch, late):
+def test_what_waits_is_found_though_it_could_not_be_written_before_the_rows_are_in_memory(
+    store, monkeypatch, late, awaited
+):
+    monkeypatch.setattr(maintenance_policy, "AWAITED", awaited)
     store.replace(OLD)
     store.replace(NEW, buffered=True)
     with monkeypatch.context() as patch:
@@ -394,6 +402,8 @@ def test_what_waits_is_found_though_it_could_not_be_written_before_the_rows_are_
             patch.setattr(store, "_sync_files", fail)
         else:
             patch.setattr(store._table, "replace", fail_async)
+        if late:
+            assert store.nearest([(unit("new words"), ALL)], 1)[0][0].doc_id == "a"
         assert found(store, "new") == ["a"] and found(store, "others") == []
         assert near(store, "third words", pool=1) == ["c"]
         assert set(store.unwritten) == {"a", "b", "c"}
