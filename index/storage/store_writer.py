@@ -109,6 +109,8 @@ class StoreWriter:
         waiting = sum(map(len, (*self._buffer.values(), *documents.values())))
         if waiting > maintenance_policy.BUFFERED or self._unsure or self._loop.is_closed:
             return False
+        if time.time() < 0:  # the table would refuse every search that has to read this write there
+            return False
         if held is None:  # rows that are being loaded get only what is written to the table
             return self._missed is None and self._may_load(self._work.rows + waiting)
         return fits(held, self._work.rows + waiting)

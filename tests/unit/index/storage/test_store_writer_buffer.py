@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import threading
+import time
 from contextlib import suppress
 
 import numpy as np
@@ -135,6 +136,20 @@ def test_other_writes_wait_for_the_table(store, monkeypatch, given):
         store._unsure = True
     store.replace(NEW, buffered=given != "not asked for")
     assert written(store) == expected(NEW) and not store.unwritten
+
+
+@pytest.mark.parametrize("is_loaded", [False, True], ids=["before the rows are in memory", "in memory"])
+def test_no_write_waits_while_the_clock_is_before_1970(store, monkeypatch, is_loaded):
+    store.replace(OLD)
+    if is_loaded:
+        load(store)
+    with monkeypatch.context() as patch:
+        patch.setattr(time, "time", lambda: -1.0)
+        with pytest.raises(Unavailable, match="before 1970"):
+            store.replace(NEW, buffered=True)
+    assert not store.unwritten and found(store, "new") == [] and written(store) == expected(OLD)
+    store.replace(NEW, buffered=True)
+    assert found(store, "new") == ["a"]
 
 
 def test_a_write_that_does_not_wait_takes_the_others_along(filled):
