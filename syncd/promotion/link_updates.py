@@ -2,7 +2,8 @@
 
 Laws, tested: after the move and the updates, every link and card leads to the same file as before; a link that still
 leads there keeps its bytes; a link that would lead to another file is updated too. A note of the inbox never learns
-a folder outside its workspace."""
+a folder outside its workspace. A capture whose links change gets the next version, so an agent that has read the old
+links can't restore them unread."""
 
 from __future__ import annotations
 
@@ -18,11 +19,12 @@ from urllib.parse import unquote
 from index.errors import MemexError, NotFound
 from index.model import Stat
 from index.names import base_name, fold
+from syncd.documents.parser import parse
 from syncd.links.canvas_link_positions import find_in_canvas
 from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_links
 from syncd.links.unlinked_mentions import Names, find_mentions
-from syncd.notes.front_matter import decode, encode
+from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.vault.location import locate
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
@@ -75,7 +77,8 @@ def plan_link_updates(
     after = Paths(going.get(path, path) for path in files)
 
     move = Move(moves, before, after, _uses_relative_links(vault), partial(_is_private, inbox=inbox), only_broken=moved)
-    return _collect_updates(vault, files if within is None else within, move, _Look(vault, texts or {}, came, going))
+    look = _Look(vault, texts or {}, came, going)
+    return _collect_updates(vault, files if within is None else within, move, look, inbox)
 
 
 def _is_private(source: str, target: str, *, inbox: str) -> bool:
@@ -127,7 +130,7 @@ class MoveSeries:
             move = Move(moves, self._before, self._after, self._relative, partial(_is_private, inbox=self._inbox))
             led = (self._led.get(name_prefix(path), ()) for path in (*moves, *moves.values()))
             files = sorted({*self._always, *self._led.get("", ()), *moves}.union(*led))
-            return _collect_updates(self._vault, files, move, _Look(self._vault, texts, {}, moves))
+            return _collect_updates(self._vault, files, move, _Look(self._vault, texts, {}, moves), self._inbox)
         finally:
             _move_paths(self._after, {new: old for old, new in moves.items()})
 
@@ -155,7 +158,7 @@ def _move_paths(paths: Paths, moves: Mapping[str, str]) -> None:
         paths.add(new)
 
 
-def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look) -> LinkUpdates:
+def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look, inbox: str) -> LinkUpdates:
     changes: dict[str, tuple[bytes, bytes]] = {}
     lost: list[tuple[str, str]] = []
     mentions: list[tuple[str, str]] = []
@@ -187,11 +190,21 @@ def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look
             written = apply_edits(text, edits)
         else:
             written, gone = rewrite_links(text, old, new, move)
+            if written != text and all(locate(at, inbox).scope == "captures" for at in (old, new)):
+                written = _raise_version(written, new, inbox)
         lost += ((path, target) for target in gone)
         if written != text:
             changes[path] = (raw, encode(written))
     mentions += _find_bookmarks(vault, names)
     return LinkUpdates(changes, tuple(lost), tuple(mentions), tuple(unread))
+
+
+def _raise_version(text: str, path: str, inbox: str) -> str:
+    """Return the text of a capture with the next version; a note that has no id yet can't be updated by an agent."""
+    document = parse(encode(text), path, mtime_ms=0, inbox=inbox)
+    with suppress(FrontmatterError):
+        return edit(text, {"version": document.version + 1}) if document.writable and document.claimed_id else text
+    return text
 
 
 @dataclass(frozen=True, slots=True)

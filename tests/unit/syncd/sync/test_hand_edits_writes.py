@@ -75,6 +75,21 @@ def test_a_write_over_an_edit_that_is_not_indexed_hides_no_edit(world, space, te
     settled(world)
 
 
+def test_an_agent_with_the_version_from_before_a_promotion_can_t_restore_the_old_link(world, space):
+    file = written(world, NOTE)
+    written(world, LINKED, OTHER)
+    world.run()
+    read = space.get("mine").record.version
+    promote_linked(world, space)
+    for _ in range(2):  # before the next pass, and after
+        with pytest.raises(Conflict, match=f"has version {read + 1}"):
+            space.update_note("mine", "More. See [[Captures/default/Other]].\n", version=read)
+        world.run()
+    assert file.read_text() == NOTE.replace("Captures/default/", "").replace("]\n---", f"]\nversion: {read + 1}\n---")
+    space.update_note("mine", "More. See [[Other]].\n", version=read + 1)
+    settled(world)
+
+
 def test_a_write_over_an_edit_that_fails_hides_no_edit(world, space, monkeypatch):
     file = written(world, NOTE)
     written(world, LINKED, OTHER)
