@@ -8,13 +8,11 @@ import asyncio
 import contextlib
 import errno
 import logging
-import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from importlib import metadata
 from typing import TYPE_CHECKING
 
 import uvicorn
@@ -44,6 +42,7 @@ from mcp_server.rest import routes as rest
 from mcp_server.tools.families import CORE_OPERATIONS, FAMILIES, OPERATIONS
 from syncd.settings.server_addresses import bracket_ipv6, local_url
 from syncd.settings.settings import ServerSettings, Settings
+from syncd.version import installed
 
 if TYPE_CHECKING:
     from mcp_server.guard.cloudflare_access import CloudflareAccess
@@ -67,7 +66,7 @@ def build_app(
 ) -> Guard:
     """Build the guarded application for the workspaces of `agent_access`; `port` is the actual port if the settings leave it open."""
     _quiet_logs()
-    version, server_settings = installed_version(), settings.server
+    version, server_settings = installed(), settings.server
     metrics = metrics or Metrics(agent_access.samples, version=version)
     runner = OperationRunner(agent_access, settings, metrics=metrics, traces=traces)
     allowed, welcome = allowed_hosts(server_settings, port or server_settings.port), allowed_origins(server_settings)
@@ -188,21 +187,19 @@ def serve(
     settings: Settings,
     *,
     on_bound: Callable[[str], None],
-    stop: threading.Event | None = None,
+    stop: threading.Event,
     traces: Traces | None = None,
     clock: Callable[[], int] = now_ms,
     any_port: bool = False,
 ) -> None:
-    """Serve until `stop` is set, and block until everything is closed. Without `stop`, the main thread serves until SIGTERM or SIGINT.
+    """Serve until `stop` is set, and block until everything is closed.
 
     `on_bound` gets the address when the server answers requests. `any_port`: use a free port if the chosen one is taken. Raises Unavailable if the address can't be used."""
     server_settings = settings.server
-    signals = _stop_on_signals if stop is None else contextlib.nullcontext
-    stop = stop or threading.Event()
     with contextlib.closing(bind_socket(server_settings, any_port=any_port)) as listener:
         port = int(listener.getsockname()[1])
         proxies = parse_proxies(server_settings.trusted_proxies)
-        metrics = Metrics(agent_access.samples, version=installed_version())
+        metrics = Metrics(agent_access.samples, version=installed())
         guard = build_app(agent_access, settings, port=port, metrics=metrics, traces=traces, clock=clock)
         config = uvicorn.Config(
             log_requests(guard, metrics, traces, proxies),
@@ -221,22 +218,7 @@ def serve(
         )
         url = local_url(server_settings.host, port)
         server = _Server(config, guard, stop, metrics, lambda: on_bound(url))
-        with signals(stop):
-            asyncio.run(server.serve(sockets=[listener]))
-
-
-@contextlib.contextmanager
-def _stop_on_signals(stop: threading.Event) -> Iterator[None]:
-    """Set `stop` on SIGTERM and SIGINT; only the main thread may install signal handlers."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+        asyncio.run(server.serve(sockets=[listener]))
 
 
 class _Server(uvicorn.Server):
@@ -325,14 +307,6 @@ def _listen(settings: ServerSettings) -> socket.socket:
                 way_out = f"can't be opened for listening ({error.strerror}); set server.host"
         raise Unavailable(f"{where} {way_out}", retryable=error.errno == errno.EADDRINUSE) from error
     return listener
-
-
-def installed_version() -> str:
-    """Return the version of Memex."""
-    try:
-        return metadata.version("memex-vault")
-    except metadata.PackageNotFoundError:  # a source tree that was not installed
-        return "0"
 
 
 def _quiet_logs() -> None:

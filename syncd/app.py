@@ -44,6 +44,7 @@ from syncd.telemetry import request_traces
 from syncd.telemetry.log import flush
 from syncd.telemetry.metric_samples import HistogramSample, Sample
 from syncd.vault.path_rules import is_note
+from syncd.version import installed
 from syncd.watch.watcher import Watcher, WatcherState
 from syncd.workspaces.agent_access import AgentAccess
 
@@ -198,15 +199,15 @@ class App:
     def serve(
         self,
         on_ready: Callable[[Ready], None],
-        stop: threading.Event | None = None,
+        stop: threading.Event,
         watchdog: ServiceWatchdog | None = None,
         *,
         any_port: bool = False,
     ) -> None:
-        """Run the daemon until SIGTERM, SIGINT or `stop`: watch, index, answer. Returns when everything is released.
+        """Run the daemon until `stop` is set: watch, index, answer. Returns when everything is released.
 
         `watchdog` gets the health checks once requests are answered. `any_port`: use a free port if the chosen one is taken."""
-        from mcp_server.server import installed_version, serve  # noqa: PLC0415 - imported only where it serves
+        from mcp_server.server import serve  # noqa: PLC0415 - imported only where it serves
 
         shorten_turns()
         answering, state = threading.Event(), self.settings.state
@@ -230,7 +231,7 @@ class App:
             settled.daemon = True
             settled.start()
             running.callback(settled.cancel)
-            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed_version())
+            self.traces = request_traces.open_traces(self.settings.telemetry, os.environ, version=installed())
             if self.traces:
                 running.callback(self.traces.close)
             access, settings, traces = self.agent_access, self.settings, self.traces

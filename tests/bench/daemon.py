@@ -29,6 +29,7 @@ from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.access import LimitsSettings
 from syncd.settings.settings import ServerSettings, Settings, VaultSettings
 from tests.bench import cpu_sampler
+from tests.support.stop_signals import stop_on_signals
 
 TOPICS = 500
 
@@ -171,7 +172,7 @@ def main() -> None:
     import_server_early()
     set_up_vault(settings, now=time.time_ns() // 1_000_000)
     with App(settings, embedder=embedder) as app:
-        app.serve(ready)
+        app.serve(ready, stop_on_signals())
 
 
 if __name__ == "__main__":

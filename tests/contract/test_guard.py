@@ -3,11 +3,7 @@
 import http.client
 import json
 import logging
-import signal
 import socket
-import subprocess
-import sys
-import textwrap
 import threading
 import time
 from urllib.parse import urlsplit
@@ -533,26 +529,3 @@ def test_a_listed_origin_is_let_in_but_needs_a_key_too(tmp_path):
         headers = {"origin": "https://app.example", "sec-fetch-site": "cross-site"}
         assert rim.rest("GET", "/thoughts", headers=headers).status_code == 200
         assert rim.rest("GET", "/thoughts", key=None, headers=headers).status_code == 401
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
-def test_a_signal_stops_a_server_in_the_main_thread(tmp_path, number):
-    code = textwrap.dedent(
-        f"""
-        import pathlib
-        from syncd.settings.settings import ServerSettings
-        from tests.support.world import World
-        world = World(pathlib.Path({str(tmp_path)!r}), server=ServerSettings(port=0))
-        world.app.serve(lambda ready: print(ready.url, flush=True))
-        world.close()
-        print("put away", flush=True)
-        """
-    )
-    child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
-    try:
-        assert child.stdout.readline().startswith("http://127.0.0.1:")
-        child.send_signal(number)
-        assert child.stdout.readline() == "put away\n"
-        assert child.wait(60) == 0
-    finally:
-        child.kill()

@@ -27,6 +27,7 @@ from syncd.settings.settings import ServerSettings, Settings, SyncSettings, Vaul
 from tests.support import daemon_logs
 from tests.support.fakes import fake_embedder
 from tests.support.paths import ROOT
+from tests.support.stop_signals import stop_on_signals
 from tests.support.world import until
 
 
@@ -42,7 +43,7 @@ def serve(vault: Path, state: Path, poll_s: float) -> None:
     )
     set_up_vault(settings, now=now_ms())
     with App(settings, embedder=fake_embedder()) as app:
-        app.serve(lambda _: None)
+        app.serve(lambda _: None, stop_on_signals())
 
 
 class Daemon:

@@ -28,6 +28,7 @@ from syncd.settings.settings import ServerSettings, SyncSettings
 from tests.support.fakes import fake_embedder
 from tests.support.fast_daemon import Daemon
 from tests.support.index_dump import dump_index
+from tests.support.stop_signals import stop_on_signals
 from tests.support.world import World, settings_of
 
 PROGRAM = "tests.support.two_devices"
@@ -66,7 +67,7 @@ def serve(vault, state):
     own = settings(vault, state)
     set_up_vault(own, now=now_ms())
     with App(own, embedder=fake_embedder()) as app:
-        app.serve(lambda _: None)
+        app.serve(lambda _: None, stop_on_signals())
 
 
 class Apart(Daemon):
