@@ -139,8 +139,4 @@ def estimate_tokens(texts: Sequence[str]) -> list[int]:
 
     A word is a token for every four letters begun, any other character that is not white space is one of its own,
     and so is each letter of a script that writes no spaces."""
-    return [sum(_estimate_piece(piece) for piece in _PIECE.findall(text)) for text in texts]
-
-
-def _estimate_piece(piece: str) -> int:
-    return -(-len(piece) // 4)
+    return [sum(-(-len(piece) // 4) for piece in _PIECE.findall(text)) for text in texts]

@@ -362,7 +362,9 @@ class NoteDefects:
             is_template = self._obsidian.template_test()
             # The placeholders of a template are not properties, so their defects don't count.
             defects = [
-                (path, why) for path, why in self._builds.defects() if not _is_excused(why) or not is_template(path)
+                (path, why)
+                for path, why in self._builds.defects()
+                if why.partition(":")[0] not in TEMPLATE_DEFECTS or not is_template(path)
             ]
             return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
         captures, inbox = self._captures.index, self._inbox
@@ -393,11 +395,6 @@ def _exchange_sentences(git_unwell: str, services: VaultServices) -> list[str]:
     services.commits.look_again()
     remote = services.remote.unwell
     return ["" if remote == git_unwell else remote, "" if git_unwell else services.commits.problem]
-
-
-def _is_excused(defect: str) -> bool:
-    """Return whether a template's properties have this defect by design."""
-    return defect.partition(":")[0] in TEMPLATE_DEFECTS
 
 
 def _visible_fields(note: Document | Record) -> tuple[object, ...]:

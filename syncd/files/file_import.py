@@ -4,7 +4,6 @@ Law: only the owner's jobs name a file of the vault; Memex uses a path from an a
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final
@@ -58,7 +57,8 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
         inbox.captures,
         handled,
         lambda workspace, arguments: queue.add_file(OWNER, workspace, arguments, None),
-        calm=_calm_check(sync),
+        # A note may arrive with its file, so all known changes must be indexed.
+        calm=lambda: sync.ready.is_set() and sync.progress is None and not sync.pending_paths,
         inbox=inbox.folder,
         quiet_s=inbox.quiet_s,
     )
@@ -71,11 +71,6 @@ def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedF
         return inplace.import_file(order) if lies else files.import_file(order)
 
     return FileImport(handle, scanner, SandboxReport(required=settings.kb.confined == "required"))
-
-
-def _calm_check(sync: Sync) -> Callable[[], bool]:
-    """Return a check that all known changes are indexed, because a file's note may arrive with the file."""
-    return lambda: sync.ready.is_set() and sync.progress is None and not sync.pending_paths
 
 
 def _conversion_limits(kb: KbSettings) -> Limits:

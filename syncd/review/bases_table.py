@@ -44,6 +44,7 @@ _PROBLEMS: Final = (
     *("note.promote", "note.promote_to", "note.review", "note.created_at"),
 )
 _WARNINGS: Final = ("note.promote_problem", "note.hidden_text", "note.runnable_code", "note.unsafe_links")
+_HAS_WARNING: Final = " || ".join(f"!{column}.isEmpty()" for column in _WARNINGS)
 _RECENT: Final = ("file.name", "note.summary", "note.tags", "note.source", "note.created_at", "note.promote")
 _WIDTHS: Final = {  # in pixels
     "file.name": 260,
@@ -83,7 +84,7 @@ def compose_table(inbox: str) -> str:
             *_format_view("table", "Details", _DETAILS, "ASC"),
             "    rowHeight: medium\n",
             _format_widths(_DETAILS),
-            *_format_view("table", "Problems", _PROBLEMS, "ASC", where=" || ".join(map(_is_filled, _WARNINGS))),
+            *_format_view("table", "Problems", _PROBLEMS, "ASC", where=_HAS_WARNING),
             "    rowHeight: medium\n",
             _format_widths(_PROBLEMS),
             *_format_view("cards", "Recent", _RECENT, "DESC"),
@@ -101,11 +102,6 @@ def _format_view(kind: str, name: str, columns: Sequence[str], direction: str, w
         *(f"      - {column}\n" for column in columns),
         f"    sort:\n      - property: note.created_at\n        direction: {direction}\n",
     ]
-
-
-def _is_filled(column: str) -> str:
-    """Return an expression that is true for notes in which this property has a value."""
-    return f"!{column}.isEmpty()"
 
 
 def _format_widths(columns: Sequence[str]) -> str:
