@@ -26,6 +26,7 @@ _WIKILINK: Final = re.compile(r"(!?)\[\[([^\[\]\r\n|#]*)(#[^\[\]\r\n|]*)?(?:\|([
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|\\")
 _CALLOUT: Final = re.compile(r"\[!([^\]|]+)(?:\|[^\]]*)?\][+-]?[ \t]*")
 _TASK: Final = re.compile(r"\[(.)\] ")
+_BLOCK_ID: Final = re.compile(r"(?:\A|[ \t]+)\^[A-Za-z0-9-]+[ \t]*\Z")
 _ALIGNMENT: Final = re.compile(r"text-align:(left|right|center)")
 
 
@@ -93,6 +94,7 @@ def _rewrite(tokens: Sequence[Token], environment: MutableMapping[str, Any]) -> 
         if token.children:
             _mark_task(tokens, at, token.children)
             _title_callout(tokens, at, token.children)
+            _hide_block_id(tokens, at, token.children)
             token.children = _replace_pictures(token.children)
             _rewrite(token.children, environment)
 
@@ -157,6 +159,15 @@ def _title_callout(tokens: Sequence[Token], at: int, children: list[Token]) -> N
     end = ends[0] if ends else len(children)
     first.content = f"{callout[1].strip().capitalize()}{': ' if title or end > 1 else ''}{title}"
     children[:end] = [Token("strong_open", "strong", 1), *children[:end], Token("strong_close", "strong", -1)]
+
+
+def _hide_block_id(tokens: Sequence[Token], at: int, children: list[Token]) -> None:
+    """Hide the block id at the end of a paragraph, such as ` ^o1` of a fact, as Obsidian's reading view does."""
+    if at == 0 or tokens[at - 1].type != "paragraph_open" or children[-1].type != "text":
+        return
+    children[-1].content, hidden = _BLOCK_ID.subn("", children[-1].content)
+    if hidden and not children[-1].content and len(children) > 1 and children[-2].type in ("softbreak", "hardbreak"):
+        del children[-2:]
 
 
 def heading_anchor(text: str) -> str:
