@@ -18,7 +18,7 @@ from syncd.page.web.text_comparison import patch_lines
 from syncd.page.web.view import Visit, get, post
 
 EVENTS: Final = 50
-SURFACES: Final = {"cli": "you", "file": ""}  # who wrote without a key
+SURFACES: Final = {"cli": "you", "daemon": "Memex", "file": ""}  # who wrote without a key
 # Moves of a note; the operation that moves it back, if the move was its last one.
 MOVES: Final[Mapping[str, str]] = {
     "promote": "unpromote",

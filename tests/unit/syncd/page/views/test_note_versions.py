@@ -32,6 +32,7 @@ def test_an_event_says_who_did_what_how():
             {"what": "removed", "key": "", "tool": "", "surface": "file"},
             ("deleted outside Memex after this time", "", "", ""),
         ),
+        ({"key": "", "tool": "review", "surface": "daemon"}, ("changed", "Memex", "review", "c1")),
         (
             {"what": "commit", "commit": "abc", "author": "Ann", "subject": "Fix", "key": ""},
             ("committed", "Ann", "Fix", ""),
