@@ -111,3 +111,4 @@ def test_a_workspace_without_entities_says_how_they_come(memex, browser):
     page = browser.text("/graph", workspace="bare")
     assert "no entity yet" in page
     assert names(page) == []
+    assert "Without a relation" not in page, "reports on nothing say nothing"
