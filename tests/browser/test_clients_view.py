@@ -93,4 +93,4 @@ def test_a_folder_is_shared_and_no_longer(browser, demo, script):
     tab.click('a:has-text("Stop sharing")')
     tab.wait("#lost-title")
     tab.click("button.danger")
-    tab.wait('#shared:has-text("Nothing of your vault is shared")')
+    tab.wait('#shared:has-text("Nothing in your vault is shared")')

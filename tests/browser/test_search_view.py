@@ -143,7 +143,7 @@ def other(browser, demo):
 @pytest.mark.parametrize(
     ("path", "text"),
     [
-        ("/search", "Type what you look for"),
+        ("/search", "Type what you are looking for"),
         ("/search?q=zzqx&folder=Missing", "Nothing matches with these filters"),
         ("/search?q=a&since=yesterday", "is not a day"),
         ("/search?q=" + "x" * 2100, "query must be text"),

@@ -307,7 +307,7 @@ def test_a_folder_is_shared_after_a_preview_and_no_longer(memex, browser):
     where(browser.post("/clients/shares/remove", **gone))
     assert "is no longer shared" in browser.text("/clients/shares", workspace="default")
     memex.ask("share.remove", workspace="default", paths=["Notes/Plan.md"])
-    assert "Nothing of your vault is shared" in browser.text("/clients/shares", workspace="default")
+    assert "Nothing in your vault is shared" in browser.text("/clients/shares", workspace="default")
 
 
 @pytest.mark.parametrize("path", ["../up", "**", "Captures", ""])
@@ -366,4 +366,4 @@ def test_settings_are_those_of_the_daemon_with_their_origin_and_meaning(browser)
     page = browser.text("/clients")
     assert "page.port" in page
     assert "MEMEX_" in page
-    assert "are not the default" in page
+    assert "changed from the default" in page

@@ -66,7 +66,7 @@ def test_proposals_are_found_ticked_carried_out_and_undone(memex):
     assert "[[Captures/Archive/default/Search]]" in (memex.vault / "Mine.md").read_text()
     assert report.read_text().count("✅") == 2
     assert "Merge Search into Search 2" in memex.git("log", "--format=%s")
-    fresh = text.partition("Carried out now")[2].partition("Waits for your answer")[0]
+    fresh = text.partition("Carried out now")[2].partition("Waiting for your answer")[0]
     assert memex.git("log", "-1", "--format=%h", "--abbrev=10").strip() in fresh
     assert f'href="/note?path={quote_plus("Captures/default/Search 2.md")}"' in fresh
     assert '<span class="added">+my own #k8s, and [[Captures/Archive/default/Search]]' in fresh

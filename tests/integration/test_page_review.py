@@ -209,7 +209,7 @@ def test_the_queue_of_one_workspace_is_decided_on_its_own(memex, browser):
     assert "1 capture waits" in text
     assert here not in text.partition('id="queue"')[2]
     text = follow(browser, browser.post("/review/dismiss", **form(text)))
-    assert "Nothing of the workspace garden waits" in text
+    assert "Nothing in the workspace garden waits" in text
     text = follow(browser, browser.post("/review/undo", **form(text, id="main")))
     assert 'name="workspace" value="garden"' in text
     assert "Leeks in March." in text

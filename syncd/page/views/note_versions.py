@@ -100,7 +100,7 @@ def undo_call(visit: Visit) -> Response:
         return _show_conflict(visit, path, result["skipped"])
     done = ", ".join(f"{step['did']} {step['path']}" for step in result["done"]) or "nothing was left to undo"
     skipped = "".join(f"; left alone: {step['path']} ({step['reason']})" for step in result["skipped"])
-    back = f" To take this back: `memex undo {result['undo']}`" if result["undo"] else ""
+    back = f" To reverse the undo: `memex undo {result['undo']}`" if result["undo"] else ""
     return visit.redirect(link("/note", path=path) if path else "/", f"Undone: {done}{skipped}.{back}")
 
 
@@ -188,10 +188,10 @@ def restore(visit: Visit) -> Response:
 def describe_restore(result: Mapping[str, Any]) -> str:
     """Describe in a message what was restored, and how to take it back."""
     if result["undo"] is None:
-        return f"`{result['path']}` has this text already."
+        return f"`{result['path']}` already has this text."
     commit = f" in commit `{result['commit'][:10]}`" if result["commit"] else ""
     kept = f" The text before is in commit `{result['kept'][:10]}`." if result["kept"] else ""
-    return f"Restored `{result['path']}`{commit}.{kept} To take this back, undo it below, or run `memex undo {result['undo']}`"
+    return f"Restored `{result['path']}`{commit}.{kept} To undo this, use the history below, or run `memex undo {result['undo']}`"
 
 
 ROUTES: Final = (

@@ -39,14 +39,14 @@ _GONE: Final = Failure(
 _SILENT: Final = Failure(
     503,
     "The daemon does not answer",
-    "It is busy, or it hangs. If you changed something, look whether it was done before you repeat it.",
+    "It is busy, or it hangs. If you changed something, check whether it was done before you repeat it.",
     "This page continues by itself when the daemon answers. If that takes long, restart it: `memex stop`, then `memex serve`.",
     waits=True,
 )
 _ENDED: Final = Failure(
     503,
     "The daemon ended",
-    "It stopped or crashed before it answered. If you changed something, look whether it was done before you repeat it.",
+    "It stopped or crashed before it answered. If you changed something, check whether it was done before you repeat it.",
     "This page continues by itself when the daemon is back. The reason is in the daemon's log.",
     waits=True,
 )

@@ -94,12 +94,12 @@ def test_the_last_move_can_be_taken_back(moves, ways):
 @pytest.mark.parametrize(
     ("fields", "sentence"),
     [
-        ({"undo": None}, "`a.md` has this text already."),
+        ({"undo": None}, "`a.md` already has this text."),
         (
             {"commit": "1" * 40, "kept": "2" * 40},
             "Restored `a.md` in commit `1111111111`. The text before is in commit `2222222222`. ",
         ),
-        ({}, "Restored `a.md`. To take this back, undo it below, or run `memex undo c1`"),
+        ({}, "Restored `a.md`. To undo this, use the history below, or run `memex undo c1`"),
     ],
 )
 def test_a_restore_is_described(fields, sentence):
