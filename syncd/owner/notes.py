@@ -229,9 +229,9 @@ def _find_note(opened: OpenParts, arguments: Arguments) -> Record:
 
 
 def _read_note(opened: OpenParts, agent_access: AgentAccess, arguments: Arguments) -> tuple[Record, str]:
-    """Return the note that is meant, and its text. Raises NotFound."""
+    """Return the note that is meant, and its text; that of a node as in its file, where agents see other links. Raises NotFound."""
     record = _find_note(opened, arguments)
-    if record.scope == "captures":
+    if record.scope == "captures" and record.type != "entity":
         return record, agent_access.workspace(record.workspace).read_content(record)
     raw, _ = opened.vault.read(record.path)
     return record, replace_undecoded(split(decode(raw))[1])

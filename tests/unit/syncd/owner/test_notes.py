@@ -226,6 +226,21 @@ def test_a_note_is_found_by_its_path_and_its_source_in_whatever_unicode_form_the
     world.close()
 
 
+def test_the_owner_reads_a_node_with_the_links_of_its_file(tmp_path):
+    world = World(tmp_path)
+    world.write("People/Ada.md", "a person\n")
+    world.write("Captures/default/Entities/Ada 2.md", "---\ntype: entity\nentity_type: person\nname: Ada\n---\n")
+    body = "## Relations\n- led_by:: [[Ada 2|Ada]]\n"
+    world.write("Captures/default/Entities/Weir.md", f"---\ntype: entity\nentity_type: place\n---\n{body}")
+    world.run()
+    note = world.app.operations["get"]({"id": "Captures/default/Entities/Weir.md", "links": True}, lambda _: None)
+    assert note["content"] == body
+    assert [(link["target"], link["path"]) for link in note["links"]] == [
+        ("Ada 2", "Captures/default/Entities/Ada 2.md")
+    ]
+    world.close()
+
+
 def test_a_folder_does_not_depend_on_the_rank_of_its_notes(tmp_path):
     made = World(tmp_path)
     for number in range(60):
