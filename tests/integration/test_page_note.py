@@ -52,6 +52,10 @@ def test_an_edit_outside_memex_is_taken_back_and_the_restore_too(memex, browser)
     assert '<span class="added">+first' in preview
     text = follow(browser, restore(browser, preview))
     assert "Restored <code>Mine &amp; yours.md</code> in commit" in text
+    summaries = re.findall(r'<summary class="spaced">.*?</summary>', text, re.DOTALL)
+    assert [summary for summary in summaries if "</span><span" in summary] == [], (
+        "a blank between words, for readers of the text"
+    )
     assert file.read_text() == "first\n"
     assert memex.git("show", f"HEAD~1:{MINE}") == "second, not committed\n"
     assert "Approved-By: " in memex.git("log", "-1", "--format=%B")
