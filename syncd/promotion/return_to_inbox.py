@@ -43,9 +43,7 @@ def plan_return(
 ) -> MovePlan:
     """Plan the return of the promoted note with this id or path. Raises NotFound, Problem or Conflict."""
     entry, path = _find_promotion(snapshot, journal, reference)
-    raw, stat = snapshot.vault.read(path)
-    if torn := next((defect.name for defect in snapshot.parse(raw, path, stat).defects if defect.name in TORN), None):
-        raise Problem(HINDERING[torn])
+    raw = _read_promoted(snapshot, entry, path)
     steps = {step.path: step for step in complete_steps(entry, {entry.source, entry.target})}
     # After a drag, the note had the capture's bytes, and the journal knows no digest of the capture.
     kept = next((step.before for step in (steps[entry.source], steps[entry.target]) if step.before is not None), None)
@@ -87,9 +85,21 @@ def _find_promotion(snapshot: VaultSnapshot, journal: ChangeJournal, reference: 
     if len(paths) > 1 and last.target not in paths:
         raise Problem(f"{len(paths)} notes have the `id` {id}: remove it from all but one", paths=paths[:10])
     path = last.target if last.target in paths or not paths else paths[0]
-    if snapshot.vault.stat(path) is None:
-        raise NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
     return last, path
+
+
+def _read_promoted(snapshot: VaultSnapshot, entry: Entry, path: str) -> bytes:
+    """Return the bytes of the promoted note. Raises NotFound if another note is at its path: it must not enter the inbox."""
+    lost = NotFound(f"the promoted note is not at {path} any more; put it back, or give it its `id` again")
+    if snapshot.vault.stat(path) is None:
+        raise lost
+    raw, stat = snapshot.vault.read(path)
+    document = snapshot.parse(raw, path, stat)
+    if torn := next((defect.name for defect in document.defects if defect.name in TORN), None):
+        raise Problem(HINDERING[torn])
+    if document.claimed_id != entry.document_id:
+        raise lost
+    return raw
 
 
 def is_promoted(snapshot: VaultSnapshot, journal: ChangeJournal, record: Record) -> bool:

@@ -166,6 +166,17 @@ def test_a_note_that_was_moved_since_is_found_by_its_id(world):
     assert not (world.vault / "Grey heron.md").exists()
 
 
+@pytest.mark.parametrize("id", ["", "id: mine\n"])
+def test_another_note_at_the_path_of_a_promoted_one_does_not_enter_the_inbox(world, id):
+    promote(world, "c1", to="Birds")
+    (world.vault / "Birds/Heron.md").write_text(f"---\n{id}tags: [private]\n---\nMine alone.\n")
+    world.run()
+    before = files(world)
+    with pytest.raises(NotFound, match=r"not at Birds/Heron\.md any more"):
+        promotions(world).unpromote("c1")
+    assert files(world) == before
+
+
 def test_nothing_at_the_destination_is_overwritten(world):
     world.write("Birds/heron.md", "mine\n")  # not even indexed, and spelled otherwise
     with pytest.raises(TakenDestination, match=r"Birds/heron\.md"):
