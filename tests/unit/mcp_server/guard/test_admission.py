@@ -9,6 +9,7 @@ import pytest
 from mcp_server.guard import admission
 from mcp_server.guard.admission import Admission, ClientLeft, TooBusy
 from mcp_server.guard.token_bucket import TokenBuckets
+from mcp_server.operations import fair_queue
 from syncd.settings.access import LimitsSettings
 
 BODY = {"type": "http.request", "body": b"all of it", "more_body": False}
@@ -62,6 +63,7 @@ def test_who_waits_holds_no_more_than_the_server_had_and_loses_none_of_it(sent, 
         first.close()  # a second time does nothing
         place, receive = await second
         assert [await receive() for _ in sent] == sent
+        assert not gate._places.take_free("c")
         place.close()
         assert gate._places.take_free("c")
         assert not gate._places.take_free("c")
@@ -103,6 +105,34 @@ def test_a_key_with_too_many_waiting_is_refused_alone_and_nobody_waits_for_ever(
         assert [type(one) for one in ended] == [TooBusy] * 3
         assert [await one.receive() for one in ended] == [BODY] * 3
         await gate.admit("a", Connection().receive, is_stream=True)  # a stream takes no place
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("one_place")
+def test_a_stream_leaves_a_free_place_to_the_requests():
+    async def work():
+        gate = make()
+        await gate.admit("a", Connection().receive, is_stream=True)
+        assert gate._places.take_free("a")
+
+    asyncio.run(work())
+
+
+@pytest.mark.usefixtures("one_place")
+def test_a_request_for_which_the_whole_queue_is_full_is_refused_and_loses_nothing(monkeypatch):
+    monkeypatch.setattr(fair_queue, "MOST", 1)
+
+    async def work():
+        gate = make()
+        first, _ = await gate.admit("a", Connection().receive, is_stream=False)
+        second = asyncio.create_task(gate.admit("b", Connection(BODY).receive, is_stream=False))
+        await settle()
+        with pytest.raises(TooBusy) as refused:
+            await gate.admit("c", Connection(BODY).receive, is_stream=False)
+        assert await refused.value.receive() == BODY
+        first.close()
+        await second
 
     asyncio.run(work())
 

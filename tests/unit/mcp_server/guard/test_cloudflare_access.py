@@ -198,6 +198,7 @@ def test_no_other_assertion_lets_anybody_in(team, keys, kind):
         {"n": None},
         {"n": 5},
         {"kid": None},
+        {"kid": ["first"]},
     ],
     ids=str,
 )

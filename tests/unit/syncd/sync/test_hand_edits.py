@@ -314,6 +314,17 @@ def test_an_edit_of_a_summary_or_a_fact_moves_its_time(world, old, new, summary,
     settled(world)
 
 
+def test_an_edited_summary_and_fact_without_a_time_get_one(world):
+    path = "Captures/default/Entities/Ada.md"
+    text = "---\nid: ada\ntype: entity\nsummary: A\n---\n## Observations\n- one ^o1\n"
+    written(world, text, path, AT - 1)
+    world.run()
+    before = (world.vault / path).read_text()
+    file = written(world, before.replace("summary: A", "summary: B").replace("- one", "- ONE"), path)
+    world.run()
+    assert node_times(file) == (iso(AT), iso(AT))
+
+
 def test_an_outdated_summary_that_the_owner_rewrites_is_up_to_date(slow):
     nodes = slow.app.agent_access.workspace("default").nodes
     slow.run()

@@ -1,5 +1,6 @@
 """What Git brings into a vault is no edit by hand, and what a person commits is one."""
 
+import os
 import shutil
 import subprocess
 import time
@@ -7,7 +8,8 @@ import time
 import pytest
 
 from syncd.notes.timestamps import iso
-from tests.support.hand_edits import AT, NOTE, PATH, settled, stamps, written
+from syncd.sync import hand_edits
+from tests.support.hand_edits import AT, NOTE, PATH, front, settled, stamps, written
 from tests.support.world import World
 
 
@@ -88,6 +90,15 @@ def test_an_edit_on_top_of_what_git_brought_is_an_edit(tracked):
     settled(tracked)
 
 
+def test_a_note_in_git_keeps_the_creation_time_that_it_states_in_another_property(tracked):
+    diary = "Captures/default/Diary.md"
+    file = written(tracked, "---\ncreated: 2018-03-04\n---\nThe heron came.\n", diary)
+    tracked.git("add", diary)
+    tracked.git("commit", "-qm", "diary")
+    tracked.run()
+    assert front(file)["created_at"] == "2018-03-04T00:00:00.000Z"
+
+
 def test_while_git_is_at_work_nothing_is_stamped(tracked):
     file = written(tracked, NOTE + "new", at=None)
     lock = tracked.vault / ".git/index.lock"
@@ -98,6 +109,16 @@ def test_while_git_is_at_work_nothing_is_stamped(tracked):
     lock.unlink()
     tracked.run()
     assert stamps(file)[0] == 2
+
+
+@pytest.mark.parametrize(("left", "version"), [("index.lock", 2), ("MERGE_HEAD", None)])
+def test_a_lock_that_git_left_behind_is_not_waited_for_without_a_limit_but_a_merge_is(tracked, left, version):
+    file = written(tracked, NOTE + "new", at=None)
+    saved = time.time() - hand_edits.LOCKED_S - 1
+    os.utime(file, (saved, saved))
+    (tracked.vault / ".git" / left).write_text(tracked.git("rev-parse", "HEAD"))
+    tracked.run()
+    assert stamps(file)[0] == version
 
 
 def test_a_repository_that_keeps_no_log_is_believed(tracked):

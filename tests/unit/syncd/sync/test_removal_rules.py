@@ -116,7 +116,7 @@ def test_what_is_held_is_looked_at_again(absences, monkeypatch):
 
 def test_a_mass_removal_that_a_person_agrees_to_is_held_no_longer(absences):
     absences.decide(MANY, 40, at_once=True)
-    absences.accept(MANY)
+    absences.accept(MANY[:25])
     assert len(absences.held_paths) == 0
 
 
@@ -133,6 +133,14 @@ def test_notes_that_come_back_end_the_holding(absences):
     absences.mark_present(MANY[:25])
     absences.decide(MANY[25:], 40, at_once=False)
     assert len(absences.held_paths) == 0
+
+
+def test_notes_that_a_listing_shows_to_be_in_the_index_no_more_are_missing_no_more(absences):
+    """The index knows them under another name by now, so nobody marks them as present."""
+    absences.decide(MANY, 40, at_once=False)
+    absences.keep_only(MANY[:5])
+    assert absences.decide(MANY[:5], 40, at_once=True) == (MANY[:5], {})
+    assert absences.held_paths == ()
 
 
 @pytest.mark.slow

@@ -179,6 +179,23 @@ def test_an_edit_that_comes_between_is_put_back(calls, fresh):
     assert state(root) == {"a": None, "b": None, "a/old.md": b"the person's edit"}
 
 
+def test_a_link_to_the_moved_file_is_put_back(fresh):
+    """The person moves the file and leaves a link in its place, after the digest was compared."""
+    root = fresh()
+
+    def move_first(real, *arguments, **named):
+        (root / "a/old.md").rename(root / "b/moved.md")
+        (root / "a/old.md").symlink_to("../b/moved.md")
+        return real(*arguments, **named)
+
+    for change, field in (("replace", "exchange"), ("remove", "rename")):
+        with pytest.raises(Conflict, match="has changed"):
+            CHANGES[change](Vault(root, calls=Fault(field, 1, move_first).calls))
+        assert (root / "a/old.md").is_symlink()
+        assert state(root) == {"a": None, "b": None, "a/old.md": ONE, "b/moved.md": ONE}
+        (root / "b/moved.md").rename(root / "a/old.md")
+
+
 def test_a_name_taken_in_the_meantime_is_left_alone(fresh):
     root = fresh()
 

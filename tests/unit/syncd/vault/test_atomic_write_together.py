@@ -7,6 +7,7 @@ import errno
 import itertools
 import os
 import stat
+import threading
 
 import pytest
 
@@ -95,6 +96,20 @@ def test_several_files_are_synced_before_the_first_takes_its_place(several):
     _, replace_all = several(calls=dataclasses.replace(real, fsync=fsync, exchange=exchange))
     replace_all()
     assert log == ["file"] * 3 + ["exchange"] * 3 + ["folder"] * 2
+
+
+def test_several_files_are_synced_at_a_time(several):
+    """Each sync waits until the others have begun, so one after another would never end."""
+    real, begun = Calls(), threading.Barrier(3, timeout=10)
+
+    def fsync(file):
+        if not stat.S_ISDIR(os.fstat(file).st_mode):
+            begun.wait()
+        real.fsync(file)
+
+    root, replace_all = several(calls=dataclasses.replace(real, fsync=fsync))
+    replace_all()
+    assert {*notes(root).values()} == {TWO}
 
 
 @pytest.mark.parametrize("calls", ["newest calls", "no links"])
