@@ -35,9 +35,7 @@ def text(rng: random.Random, words: list[str], weights: list[int], length: int) 
     return "\n\n".join(lines) + "\n"
 
 
-def make(
-    root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = False, reviewed: bool = False
-) -> int:
+def make(root: Path, notes: int, *, words: int, seed: int = 7, captures: bool = False, reviewed: bool = False) -> int:
     """Write `notes` notes of about `words` words below `root`; returns the bytes of text written.
 
     `reviewed`: captures have their box, as after a review without a suggestion, which then has nothing to write."""
