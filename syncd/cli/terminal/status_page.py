@@ -108,7 +108,7 @@ def _page_rows(now: Mapping[str, Any], at: int, few: int | None) -> Iterator[Row
     yield from _list_rows("contexts", _stray_notes(now), few)
     yield from _list_rows("shares", _share_problems(now), few)
     yield from _list_rows("loose ends", _loose_ends(now), few)
-    yield from _job_rows(now, at)
+    yield from _job_rows(now, at, everything=few is None)
     yield from _key_rows(now)
     yield from _list_rows("flagged", _flagged_notes(now), few)
     yield from _list_rows("kept local", _uncommitted_notes(now), few)
@@ -395,12 +395,13 @@ _WORDS: dict[str, Callable[[Mapping[str, Any]], list[str]]] = {  # in the order 
 }
 
 
-def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
+def _job_rows(now: Mapping[str, Any], at: int, *, everything: bool) -> Iterator[Row]:
+    """Show the jobs that run or have failed, and count the others; or show every job."""
     label = "jobs"
-    for key, job in sorted(now.get("jobs", {}).items(), key=lambda pair: job_name(pair[0])):
+    shown = {key: job for key, job in now.get("jobs", {}).items() if key not in QUIET or job.get("error")}
+    busy = {key: job for key, job in shown.items() if everything or job.get("running") or job.get("error")}
+    for key, job in sorted(busy.items(), key=lambda pair: job_name(pair[0])):
         name = job_name(key)
-        if key in QUIET and not job.get("error"):
-            continue
         if job.get("running"):
             text = f"running for {_format_seconds(job.get('seconds') or 0)}"
         elif job.get("started_at"):
@@ -416,6 +417,8 @@ def _job_rows(now: Mapping[str, Any], at: int) -> Iterator[Row]:
             )
         yield label, f"{name}: {text}"
         label = ""
+    if rest := len(shown) - len(busy):
+        yield label, f"{rest:,} {'more' if busy else 'scheduled, none failed'}: `memex job list`"
 
 
 def _key_rows(now: Mapping[str, Any]) -> Iterator[Row]:

@@ -64,9 +64,7 @@ def test_the_verdict_stands_first_and_the_parts_below_it():
         "encoder    ready",
         "git        ok on main at abcdef01, hooks: post-commit",
         "watch      ok, 12 folders, 1 overflow",
-        "list the vault: ran 2 min ago, took 0.1 s; next in 1 h",
-        "deep-check: running for 2 min",
-        "backup: has not run yet",
+        "jobs       deep-check: running for 2 min",
         "keys       2 live; expiring soon: claude",
         "local, 5 captures without summary or tags: `memex enrich --backfill`",
         "names      1 set of names that differ in case only, 1 placeholder not downloaded",
@@ -108,6 +106,18 @@ def test_every_problem_is_told_with_its_way_out():
     assert "it has version 1.0, and this command version 2.0; restart the daemon" in text
     jobs = {"x": {"error": "boom", "started_at": AT, "seconds": 1}}
     assert "jobs       x: failed (boom) 0 s ago, took 1.0 s" in render_page(WELL | {"jobs": jobs}, at=AT)
+
+
+def test_jobs_that_only_wait_for_their_next_run_are_counted():
+    jobs = WELL["jobs"]
+    text = render_page(WELL | {"jobs": {name: jobs[name] for name in ("listing", "backup", "root")}}, at=AT)
+    assert "jobs       2 scheduled, none failed: `memex job list`\n" in text
+    text = render_page(WELL, at=AT)
+    assert "jobs       deep-check: running for 2 min\n           2 more: `memex job list`\n" in text
+    assert "list the vault" not in text
+    text = render_page(WELL, at=AT, everything=True)
+    assert "list the vault: ran 2 min ago, took 0.1 s; next in 1 h" in text
+    assert "backup: has not run yet" in text
 
 
 def test_jobs_that_failed_have_their_way_out():
