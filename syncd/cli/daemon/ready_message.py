@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from index.errors import MemexError
 from index.names import pluralize
-from syncd.cli.framework.commands import print_message, print_while_serving
+from syncd.cli.framework.commands import print_message, print_while_serving, terminal_width
 from syncd.cli.terminal import result_text
 from syncd.clients.client_formats import connect_text
 from syncd.clients.daemon_address import memex_command
@@ -76,7 +76,7 @@ def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connecti
             )
             asked = {"query": query, "scope": "vault", "limit": 3}
             hits = control_socket.call(chosen.state, "search", asked, timeout=60)["hits"]
-        print_while_serving(result_text.format_hits(hits))
+        print_while_serving(result_text.format_hits(hits, cells=terminal_width()))
         print_while_serving(graph_commands(chosen) + f"\nTo stop the daemon: Ctrl-C, or {memex_command(chosen)} stop")
     except MemexError as error:
         print_message(f"memex: {error.message}")

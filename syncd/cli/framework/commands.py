@@ -201,6 +201,11 @@ def has_color() -> bool:
     return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
 
 
+def terminal_width() -> int | None:
+    """Return the width of the terminal that shows the result; None for a file or a pipe."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
 def print_text(text: str) -> None:
     """Print a result for people; text of a note can't control the terminal or hide characters in it."""
     print_data(result_text.sanitize_styled(text))

@@ -41,6 +41,7 @@ from syncd.cli.framework.commands import (
     print_message,
     print_note,
     print_text,
+    terminal_width,
     wants_json,
 )
 from syncd.cli.framework.completion import captures, collections, folders, workspaces
@@ -122,7 +123,7 @@ def search(
         for unknown in result.get("unknown_tags", ()):
             print_message(f"memex: no note has the tag {result_text.line(unknown['tag'], 200)!r}{unknown['near']}")
     hits = [{name: hit.get(name) for name in HIT} for hit in result["hits"]]
-    print_answer(hits, lambda: result_text.format_hits(hits, color=has_color()))
+    print_answer(hits, lambda: result_text.format_hits(hits, color=has_color(), cells=terminal_width()))
 
 
 def _name_missing_folders(narrow: Mapping[str, Any]) -> None:

@@ -10,7 +10,7 @@ from datetime import UTC, tzinfo
 from typing import Any, Final, Literal
 
 from index.text.hidden_characters import escape_hidden, format_escape
-from syncd.cli.terminal.text_width import pad, width
+from syncd.cli.terminal.text_width import hang_indent, pad, width
 from syncd.notes.timestamps import zoned_time
 
 BOLD, DIM, CYAN, RESET = "\x1b[1m", "\x1b[2m", "\x1b[36m", "\x1b[0m"
@@ -95,8 +95,8 @@ def colorize(text: str, style: str, color: bool) -> str:
     return f"{style}{text}{RESET}" if color and text else text
 
 
-def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) -> str:
-    """Format search hits: score, path and heading, then the passage."""
+def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False, cells: int | None = None) -> str:
+    """Format search hits: score, path and heading, then the passage, wrapped to `cells` cells or on one line."""
     blocks = []
     for hit in results:
         trail = line(hit["heading"], 100)
@@ -110,7 +110,8 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False) ->
             head += f"  {colorize(newer, YELLOW, color)}"
         if hit.get("weak"):
             head += f"  {colorize('weak match', DIM, color)}"
-        blocks.append(f"{score}  {head}" + (f"\n      {passage}" if passage else ""))
+        lines = hang_indent(" " * 6, passage, cells) if cells else [" " * 6 + passage]
+        blocks.append("\n".join([f"{score}  {head}", *(lines if passage else ())]))
     return "\n".join(blocks) if blocks else "nothing found"
 
 

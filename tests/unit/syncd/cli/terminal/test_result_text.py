@@ -54,6 +54,16 @@ def test_a_hit_shows_score_path_heading_and_passage():
     assert result_text.format_hits([]) == "nothing found"
 
 
+def test_the_passage_of_a_hit_is_indented_on_each_line_of_a_terminal():
+    assert (
+        result_text.format_hits([HIT], cells=14)
+        == "0.50  Captures/default/A.md  # Top > Sub\n      one two\n      three"
+    )
+    assert result_text.format_hits([HIT], cells=1).endswith(
+        "\n      on\n      e\n      tw\n      o\n      th\n      re\n      e"
+    )
+
+
 def test_a_hit_that_a_newer_note_replaces_says_so():
     stale = HIT | {"stale": True, "successor": "Captures/default/B.md"}
     assert "# Top > Sub  superseded by Captures/default/B.md\n" in result_text.format_hits([stale])
