@@ -6,6 +6,7 @@ import contextlib
 import json
 import logging
 import os
+import re
 import sys
 import traceback
 from collections.abc import Sequence
@@ -35,6 +36,7 @@ SERVE_EXIT = dict.fromkeys(EXIT, GONE) | {
     "PERMISSION_DENIED": PERMISSION,
 }
 INTERRUPTED, PIPE_CLOSED, BUG = 130, 141, 1
+_EXTRA_ARGUMENTS = re.compile(r"Got unexpected extra arguments? \((.*)\)\Z", re.DOTALL)  # how click reports them
 
 
 def run(command: click.Command, words: Sequence[str], *, name: str = "memex", serving: bool = False) -> int:
@@ -103,13 +105,24 @@ def _describe_usage(error: click.ClickException, context: click.Context | None) 
             values = next((f": {_describe_values(option, context)}" for option in options), "")
             return f"{error.option_name} needs a value{values}"
         case click.MissingParameter():
-            return " ".join(error.format_message().split()).rstrip(".")  # click puts each choice on a line
-        case click.BadParameter(param=click.Parameter() as parameter) if _is_number(parameter) and context:
-            value, _, _ = error.message.rpartition(" is not ")
-            name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context)
-            return f"{name} is {_describe_values(parameter, context)}, and not {value}"
+            text = " ".join(error.format_message().split()).rstrip(".")  # click puts each choice on a line
+            return text[0].lower() + text[1:]
+        case click.BadParameter(param=click.Parameter() as parameter) if context:
+            return _describe_wrong_value(error.message, parameter, context)
+        case click.UsageError() if extra := _EXTRA_ARGUMENTS.match(error.message):
+            return f"too many arguments: {extra[1]}; a name with blanks needs quotes"
         case _:
             return error.format_message().rstrip(".")
+
+
+def _describe_wrong_value(message: str, parameter: click.Parameter, context: click.Context) -> str:
+    """Return what is wrong with the value of a parameter; `message` is click's."""
+    name = parameter.opts[0] if isinstance(parameter, click.Option) else parameter.make_metavar(context)
+    if not (isinstance(parameter.type, click.Choice) or _is_number(parameter)):
+        return f"{name}: {message.rstrip('.')}"
+    value, _, _ = message.rpartition(" is not ")
+    shown = "the argument" if name.startswith("{") else name  # click's name of an argument with choices lists them
+    return f"{shown} is {_describe_values(parameter, context)}, and not {value}"
 
 
 def _is_number(parameter: click.Parameter) -> bool:

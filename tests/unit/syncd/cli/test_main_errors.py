@@ -55,10 +55,10 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
             "audit show 'x is not y'",
             "ENTRY is a whole number of at least 1, and not 'x is not y'; see `memex audit show --help`",
         ),
-        ("audit show", "Missing argument 'ENTRY'; see `memex audit show --help`"),
+        ("audit show", "missing argument 'ENTRY'; see `memex audit show --help`"),
         (
             "completion",
-            "Missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; see `memex completion --help`",
+            "missing argument '{bash|zsh|fish}'. Choose from: bash, zsh, fish; see `memex completion --help`",
         ),
         ("audit --before-entry x", "--before-entry is a whole number, and not 'x'; see `memex audit --help`"),
         ("log x --limit", "--limit needs a value: a whole number from 1 to 10,000; see `memex log --help`"),
@@ -67,6 +67,16 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
             "audit --surface",
             "--surface needs a value: one of mcp, rest, cli, daemon, file; see `memex audit --help`",
         ),
+        (
+            "search x --mode 'is not y'",
+            "--mode is one of hybrid, vector, text, and not 'is not y'; see `memex search --help`",
+        ),
+        (
+            "log West vent",
+            "too many arguments: vent; a name with blanks needs quotes; see `memex log --help`",
+        ),
+        ("completion tcsh", "the argument is one of bash, zsh, fish, and not 'tcsh'; see `memex completion --help`"),
+        ("import ./none", "FILE: File './none' does not exist; see `memex import --help`"),
         ("--vault", "--vault needs a value: DIRECTORY; see `memex --help`"),
     ],
 )
