@@ -93,7 +93,7 @@ def parse_time(text: str | None, now_ms: int) -> int | None:
     if text is None:
         return None
     try:
-        if ago := re.fullmatch(r"(\d{1,6})([smhdw])", text.strip()):
+        if ago := re.fullmatch(r"(\d{1,6})([smhdw])(?: ago)?", text.strip()):
             then = now_ms - int(ago[1]) * UNITS[ago[2]] * 1000
             datetime.fromtimestamp(then / 1000, UTC).astimezone()  # raises an error before the year 1
             return then

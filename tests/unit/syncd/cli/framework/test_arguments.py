@@ -20,7 +20,7 @@ def test_a_list_with_one_row_more_is_cut_and_names_an_option_that_the_command_ta
 
 
 def test_a_span_is_taken_from_now_unless_it_leads_out_of_the_calendar():
-    assert parse_time("1d", NOW) == NOW - 86_400_000
+    assert parse_time("1d", NOW) == parse_time("1d ago", NOW) == NOW - 86_400_000  # as the help says it
     for text in ("999999w", "105570w", "0000-01-01", "x"):
         with pytest.raises(InvalidArgument, match=f"'{text}' is not a time"):
             parse_time(text, NOW)
