@@ -80,8 +80,8 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex context --workspace work --json", "for a script"),
     ),
     "delete": (
-        ("memex delete 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "ask before deleting"),
-        ("memex delete --yes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "delete without asking"),
+        ('memex delete "Heat pump filter"', "ask before deleting"),
+        ('memex delete --yes "Heat pump filter"', "delete without asking"),
     ),
     "commit": (
         ("memex commit --dry-run", "list what Memex wrote and has not committed yet"),
@@ -105,9 +105,9 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex export --workspace work --output work.json", "export another workspace into a file"),
     ),
     "get": (
-        ("memex get 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content"),
+        ('memex get "Heat pump filter"', "print its content"),
         ("memex get --links Heron", "list its links, and the notes that link to it"),
-        ("memex get --json 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "print its content and properties as JSON"),
+        ("memex get --json 6f1c1c52", "print its content and properties as JSON"),
     ),
     "graph": (
         ("memex graph Heron --depth 2", "show the entities within two hops"),
@@ -170,7 +170,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "log": (
         ("memex log --before 12 Heron", "print the note as it was before entry 12 of the log"),
-        ("memex log 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "list its writes with author and time, and its commits"),
+        ('memex log "Heat pump filter"', "list its writes with author and time, and its commits"),
         ('memex log -p "Captures/default/Battery boxes.md"', "also show the changed lines"),
     ),
     "mcp": (
@@ -253,10 +253,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "promote": (
         (
-            "memex promote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --to Projects/Ideas",
+            'memex promote "Heat pump filter" --to Projects/Ideas',
             "move a capture into a folder of the vault",
         ),
-        ("memex promote --dry-run 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "show where it would go"),
+        ('memex promote --dry-run "Heat pump filter"', "show where it would go"),
     ),
     "relation add": (('memex relation add "Ada Lovelace" collaborated_with "Charles Babbage"', "relate two entities"),),
     "relation list": (
@@ -280,12 +280,12 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "review approve": (
         (
-            "memex review approve 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11",
+            'memex review approve "Heat pump filter"',
             "promote into the folder of your rules, or the suggested one",
         ),
-        ("memex review approve --to Recipes 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "promote into the folder Recipes"),
+        ('memex review approve --to Recipes "Heat pump filter"', "promote into the folder Recipes"),
     ),
-    "review dismiss": (("memex review dismiss 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "archive a capture"),),
+    "review dismiss": (('memex review dismiss "Heat pump filter"', "archive a capture"),),
     "search": (
         ('memex search "battery boxes" --scope vault', "search your own notes"),
         ("memex search heat pump --tag home --since 30d", "search notes with a tag, created in the last 30 days"),
@@ -322,7 +322,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     ),
     "unarchive": (
         ("memex unarchive --list", "list the archived captures"),
-        ("memex unarchive 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "move a capture back into the inbox"),
+        ('memex unarchive "Heat pump filter"', "move a capture back into the inbox"),
     ),
     "stop": (
         ("memex stop", "stop the daemon of this vault"),
@@ -332,11 +332,9 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex sync", "pull, then push"),
         ("memex sync --pull", "only pull"),
     ),
-    "unpromote": (
-        ("memex unpromote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "move a promoted note back into the inbox"),
-    ),
+    "unpromote": (('memex unpromote "Heat pump filter"', "move a promoted note back into the inbox"),),
     "undo": (
-        ("memex undo 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "undo the last change of a note"),
+        ('memex undo "Heat pump filter"', "undo the last change of a note"),
         (
             "memex undo --since 2h --key claude-code@desk --dry-run",
             "list what one agent wrote in two hours; without --dry-run, undo it",
@@ -349,10 +347,10 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
         ("memex use ~/Documents/Work", "by its folder"),
     ),
     "updatenote": (
-        ('memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 "The filter is due in June."', "replace the text"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11", "edit the note in $EDITOR"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 - < note.md", "replace the text with that of a file"),
-        ("memex updatenote 6f1c1c52-5d5b-4f0e-9d0a-0d6a2b8f2c11 --tag home --tag filter", "replace only the tags"),
+        ('memex updatenote "Heat pump filter" "The filter is due in June."', "replace the text"),
+        ('memex updatenote "Heat pump filter"', "edit the note in $EDITOR"),
+        ('memex updatenote "Heat pump filter" - < note.md', "replace the text with that of a file"),
+        ('memex updatenote "Heat pump filter" --tag home --tag filter', "replace only the tags"),
     ),
     "vaults": (
         ("memex vaults", "list the vaults; a star marks the one that commands use here"),
