@@ -54,6 +54,11 @@ def nearest_name(wanted: str, names: Iterable[str]) -> str:
     return next((folded[name] for name in folded if key and key in name), "")
 
 
+def append_advice(near: str, advice: str) -> str:
+    """Return the end of a message: `near`, a question of `did_you_mean`, before the advice, or the advice alone."""
+    return f"{near} {advice[0].upper()}{advice[1:]}" if near else f"; {advice}"
+
+
 def replace_surrogates(text: str) -> str:
     """Replace lone surrogates in `text`, which no tokenizer and no protocol accepts."""
     return text.encode("utf-8", "replace").decode()

@@ -169,7 +169,7 @@ class OperationRunner:
                     arguments = rename_arguments(operation.given, arguments)
                 request = operation.given.model_validate(arguments)
         except ValidationError as problem:
-            raise invalid_argument(problem) from None
+            raise invalid_argument(problem, operation.given) from None
         request = _confine(operation, caller, request)
 
         def run_operation() -> NoteText:

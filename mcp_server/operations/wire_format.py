@@ -206,14 +206,18 @@ def error_body(error: MemexError) -> bytes:
     return json.dumps({"error": describe_error(error)}, separators=(",", ":"), default=str).encode()
 
 
-def invalid_argument(problem: ValidationError) -> InvalidArgument:
-    """Make an error that names each wrong field and its problem, but never the value."""
+def invalid_argument(problem: ValidationError, request: type[BaseModel]) -> InvalidArgument:
+    """Make an error that names each wrong field and its problem, but never the value; for an unknown one also the known ones."""
     errors = problem.errors(include_url=False, include_input=False)
     fields = [
         {"field": ".".join(_printable(part) for part in error["loc"]) or "body", "problem": _problem_text(error)}
         for error in [candidate for candidate in errors if not _is_consequence(candidate, errors)][:10]
     ]
-    return InvalidArgument("; ".join(f"{field['field']}: {field['problem']}" for field in fields), fields=fields)
+    sentences = [f"{field['field']}: {field['problem']}" for field in fields]
+    if any(error["type"] == "extra_forbidden" and len(error["loc"]) == 1 for error in errors):
+        known = ", ".join(field.alias or name for name, field in request.model_fields.items())
+        sentences.append(f"the arguments are {known}" if known else "there are no arguments")
+    return InvalidArgument("; ".join(sentences), fields=fields)
 
 
 def encode_payload(value: BaseModel) -> tuple[dict[str, Any], str]:

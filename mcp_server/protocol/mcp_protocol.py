@@ -39,6 +39,7 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel
 
 from index.errors import InvalidArgument, MemexError, NotFound
+from index.names import append_advice, did_you_mean
 from mcp_server.http.request_log import describe_error
 from mcp_server.operations.caller import CALLER, Caller, check_scope, imply_workspace
 from mcp_server.operations.operation import NAMED, Operation, OperationRunner, make_author
@@ -159,7 +160,8 @@ class VaultMCP(MCPServer[Any]):
         try:
             operation = self._called.get(name)
             if operation is None:
-                raise InvalidArgument(f"no tool {name[:64]!a}; tools/list returns all tools")
+                near = did_you_mean(name[:64], [known.safe_name for known in self._called.values()])
+                raise InvalidArgument(f"no tool {name[:64]!a}{append_advice(near, 'to list all tools: tools/list')}")
             carried = (context.request_context.meta if context else None) or {}
             async with report_progress(context) as progress:
                 with self._runner.continue_trace(carried):

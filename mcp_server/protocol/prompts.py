@@ -270,7 +270,7 @@ def check_arguments(kind: PromptKind, arguments: Mapping[str, str]) -> _Workspac
     try:
         return kind.given.model_validate(dict(arguments))
     except ValidationError as problem:
-        raise invalid_argument(problem) from None
+        raise invalid_argument(problem, kind.given) from None
 
 
 def build_prompt(

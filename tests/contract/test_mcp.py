@@ -121,6 +121,7 @@ def test_every_tool_is_described_bounded_and_annotated(rim):
         ("get_thought", {"id": "nope"}, "NOT_FOUND", "nope"),
         ("list_recent", {"limit": 0}, "INVALID_ARGUMENT", "limit"),
         ("no_such_tool", {}, "INVALID_ARGUMENT", "no_such_tool"),
+        ("capture_thougt", {}, "INVALID_ARGUMENT", 'Did you mean "capture_thought"? To list all tools: tools/list'),
     ],
     ids=str,
 )

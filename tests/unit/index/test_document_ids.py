@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from index.document_ids import ID, choose_owner, path_id
-from index.names import did_you_mean, fold, nearest_name, stem
+from index.names import append_advice, did_you_mean, fold, nearest_name, stem
 
 
 def test_the_original_owns_its_id_before_its_copies():
@@ -59,3 +59,8 @@ def test_the_nearest_name_is_spelled_alike_begins_alike_or_contains_it(wanted, n
 def test_a_question_names_the_nearest_name():
     assert did_you_mean("serach", ["search"]) == '. Did you mean "search"?'
     assert did_you_mean("serach", []) == ""
+
+
+def test_advice_follows_a_question_as_a_sentence_of_its_own():
+    assert append_advice(did_you_mean("serach", ["search"]), "to list: x") == '. Did you mean "search"? To list: x'
+    assert append_advice("", "to list: x") == "; to list: x"

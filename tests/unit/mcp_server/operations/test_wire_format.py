@@ -5,15 +5,20 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import Field, ValidationError
 
 from index.text import hidden_characters
-from mcp_server.operations.wire_format import AnswerModel, NoteText, encode_payload
+from mcp_server.operations.wire_format import AnswerModel, NoteText, RequestModel, encode_payload, invalid_argument
 from tests.support.example_counts import examples
 
 
 class Hit(NoteText):
     name: str
     tags: list[str]
+
+
+class Part(RequestModel):
+    name: str
 
 
 class Relation(AnswerModel):
@@ -24,6 +29,14 @@ class Answer(NoteText):
     hits: list[Hit]
     relations: list[Relation]
     by_name: dict[str, Hit]
+
+
+class Sought(RequestModel):
+    """A request with two arguments."""
+
+    query: str
+    limit: int = 10
+    parts: list[Part] = Field(default_factory=list)
 
 
 TEXTS = st.sampled_from(["plain", "", "bidi \u202e", "tag \U000e0041", "\ufeff", "esc \x1b[31m"])
@@ -39,6 +52,20 @@ ANSWERS = st.builds(
 def kinds(*texts: str) -> list[str]:
     hidden = set[str]().union(*map(hidden_characters.find_hidden, texts))
     return [kind for kind in hidden_characters.KINDS if kind in hidden]
+
+
+@pytest.mark.parametrize(
+    ("sent", "message"),
+    [
+        ({"query": "x", "tag": "a"}, "tag: unknown argument; the arguments are query, limit, parts"),
+        ({"query": "x", "parts": [{"name": "a", "tag": "b"}]}, "parts.0.tag: unknown argument"),
+        ({}, "query: is required"),
+    ],
+)
+def test_an_unknown_argument_is_answered_with_the_known_ones(sent, message):
+    with pytest.raises(ValidationError) as problem:
+        Sought.model_validate(sent)
+    assert invalid_argument(problem.value, Sought).message == message
 
 
 @examples(200)
