@@ -97,7 +97,7 @@ class Backfill:
             [self._captures.index], arguments["id"], workspace=arguments.get("workspace") or None
         )
         if record is None:
-            raise note_lookup.missing_note([self._captures.index], arguments["id"], "memex recent lists them")
+            raise note_lookup.missing_note([self._captures.index], arguments["id"], "to list captures: memex recent")
         if record.type == "entity":
             raise InvalidArgument("this is an entity of the graph: set its summary and tags instead")
         if record.type == CHANGE:

@@ -138,7 +138,10 @@ class NoteHistory:
     def missing(self, name: str) -> NotFound:
         """Return the error for a name without any history."""
         return missing_note(
-            self._indexes(), name, "memex search finds notes; name a deleted note by its path or id", kind="note"
+            self._indexes(),
+            name,
+            "to find notes: memex search WORDS; name a deleted note by its path or id",
+            kind="note",
         )
 
     def log(self, name: str, limit: int, *, patch: bool = False) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from typing import Final
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, NotFound
 from index.model import Record
-from index.names import did_you_mean, fold, stem
+from index.names import append_advice, did_you_mean, fold, stem
 from index.scope.index import Index
 from index.search.successors import find_linked, follow_links
 from syncd.vault.location import ARCHIVE
@@ -76,7 +76,7 @@ def spell_path(index: Index, path: str) -> str:
 
 
 def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind: str = "capture") -> NotFound:
-    """Return the error that no note matches `reference`, with the nearest title, and what to do instead."""
+    """Return the error that no note matches `reference`, with the nearest title or path, and what to do instead."""
     indexes = list(indexes)
     if not _may_be_title(reference) and (
         paths := [path for index in indexes for path in index.paths_titled(reference)]
@@ -84,9 +84,12 @@ def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind:
         return NotFound(
             f"no {kind} {reference[:200]!r}; a note with this title is at {paths[0]!r}: name it by its path"
         )
-    titles = [title for index in indexes for _, title, *_ in index.note_names() if fold(title) != fold(reference)]
-    near = did_you_mean(reference[:200], titles)
-    return NotFound(f"no {kind} {reference[:200]!r}{near or ';'} {advice}")
+    if "/" in reference or reference.endswith(".md"):
+        names = [path for index in indexes for path in index.manifest.copy()]
+    else:
+        names = [title for index in indexes for _, title, *_ in index.note_names() if fold(title) != fold(reference)]
+    near = did_you_mean(reference[:200], names)
+    return NotFound(f"no {kind} {reference[:200]!r}{append_advice(near, advice)}")
 
 
 def find_candidates(

@@ -211,7 +211,7 @@ def _find_capture(opened: OpenParts, arguments: Arguments) -> Record:
         raise note_lookup.missing_note(
             [opened.captures.index],
             arguments["id"],
-            "memex recent lists captures; this command does not change notes of the vault",
+            "to list captures: memex recent; this command changes no note outside the inbox",
         )
     return record
 
@@ -224,7 +224,7 @@ def _find_note(opened: OpenParts, arguments: Arguments) -> Record:
     indexes = [opened.captures.index] if workspace else list(opened.builds.indexes.values())
     record = note_lookup.find_note(indexes, id, workspace=workspace)
     if record is None:
-        raise note_lookup.missing_note(indexes, id, "memex search finds its id", kind="note")
+        raise note_lookup.missing_note(indexes, id, "to find notes: memex search WORDS", kind="note")
     return record
 
 

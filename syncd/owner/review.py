@@ -12,7 +12,7 @@ from typing import Any
 from index.document_ids import sha256
 from index.errors import InvalidArgument, MemexError, NotFound
 from index.model import Record
-from index.names import did_you_mean, replace_surrogates
+from index.names import append_advice, did_you_mean, replace_surrogates
 from index.text.hidden_characters import find_hidden
 from index.text.link_schemes import find_unsafe
 from index.text.runnable_code import find_runnable
@@ -74,7 +74,7 @@ def _show_capture(
         titles = [record.title for record, _ in waiting.values()]
         near = did_you_mean(id[:200], titles)
         raise NotFound(
-            f"no capture {id[:200]!r} waits for a decision{near or ';'} memex review --list shows the waiting captures"
+            f"no capture {id[:200]!r} waits for a decision{append_advice(near, 'to list those that wait: memex review --list')}"
         )
     record, marks = waiting[match.path]
     suggestions, body = review.suggest(record), _read_body(snapshot, record.path)

@@ -60,7 +60,7 @@ class VaultSnapshot:
         """Return the capture that a reference means. Raises NotFound, or InvalidArgument when several match."""
         record = note_lookup.find_note([self.captures.index], reference)
         if record is None:
-            raise note_lookup.missing_note([self.captures.index], reference, "memex recent lists them")
+            raise note_lookup.missing_note([self.captures.index], reference, "to list captures: memex recent")
         return record
 
     def write_links(self, updates: LinkUpdates) -> None:

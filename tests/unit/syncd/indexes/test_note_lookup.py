@@ -164,6 +164,16 @@ def test_every_command_finds_a_capture_by_its_title(world, capsys):
     assert told("promote", "Readme", "--to", "Notes").startswith("Captures/default/Readme 2.md")
 
 
+def test_a_misspelt_path_is_answered_with_the_nearest_path(world, capsys):
+    for words in (("get",), ("log",), ("promote",)):
+        assert ask(world, *words, "Captures/default/Nota 0.md") == 4, words
+        assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err, words
+    assert ask(world, "get", "Elsewhere/Nothing alike.md") == 4
+    err = capsys.readouterr().err
+    assert err.startswith("memex: no note 'Elsewhere/Nothing alike.md'; to find notes: memex ")
+    assert err.endswith(" search WORDS\n")
+
+
 def test_what_is_ambiguous_changes_nothing_and_exits_with_2(world, capsys):
     for words in (("promote",), ("get",), ("delete", "--yes"), ("log",), ("undo", "--yes"), ("review", "dismiss")):
         assert ask(world, *words, "6f1c") == 2, words
