@@ -246,7 +246,7 @@ def _format_init(chosen: Settings, file: Path, key_file: Path, *, usual: bool) -
         print_message(f"memex:   memex use {shlex.quote(str(vault))}")
     lines = [f"vault     {vault}", f"state     {chosen.state}", f"settings  {file}", f"your key  {key_file}", ""]
     program = shlex.quote(memex_program())
-    lines += [f"Start it:\n  {program} serve{how}\n", connect_text(f"{program}{how}")]
+    lines += [f"Start it:\n  {program}{how} serve\n", connect_text(f"{program}{how}")]
     return "\n".join(lines)
 
 
