@@ -105,7 +105,8 @@ def undo(
             _confirm_many(result)
             shown = None if id is None else [note["entries"] for note in result["done"]]
             result = ask("undo", {**wanted, "shown": shown})
-    print_answer(result, lambda: format_undo(result, dry_run=dry_run))
+    nothing = "nothing to undo" if since is None else "nothing to undo: agents wrote nothing in this time"
+    print_answer(result, lambda: format_undo(result, dry_run=dry_run, nothing=nothing))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 
 
@@ -157,10 +158,10 @@ def _confirm_many(plan: Mapping[str, Any]) -> None:
         confirm(f"Undo these changes in {len(plan['done']):,} files?", yes=False)
 
 
-def format_undo(result: Mapping[str, Any], *, dry_run: bool = False) -> str:
-    """Format the undone and the skipped notes."""
+def format_undo(result: Mapping[str, Any], *, dry_run: bool = False, nothing: str = "nothing to undo") -> str:
+    """Format the undone and the skipped notes; `nothing` if there are none."""
     if not result["done"] and not result["skipped"]:
-        return "nothing to undo"
+        return nothing
     lines = ["this would be done:"] if dry_run and result["done"] else []
     lines += _format_notes(result["done"])
     if result["skipped"]:

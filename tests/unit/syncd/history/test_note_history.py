@@ -281,7 +281,8 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert (number, "left alone: 1" in out) == (5, True)
     assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[0] == 4
     (world.vault / "Captures/empty").mkdir()
-    assert memex("undo", "--yes", "--since", "1m", "--workspace", "empty")[1].strip() == "nothing to undo"
+    nothing = "nothing to undo: agents wrote nothing in this time\n"
+    assert memex("undo", "--yes", "--since", "1m", "--workspace", "empty")[1] == nothing
     assert memex("undo", "--yes", "nothing-of-that-name")[0] == 4
     number, _, err = memex("undo", "--yes", "--since", "1h", "--key", "nobody")
     assert (number, "no key named 'nobody'" in err, "codex" in err) == (4, True, True)
