@@ -543,6 +543,7 @@ def test_whatever_breaks_inside_no_answer_tells_of_it(tmp_path, fault, part, mod
     with running(tmp_path / "state") as rim:
         rim.agent_access.workspace("secret").capture("the word is xqbodyzy")
         index = rim.world.app.opened.builds.scopes["captures"].index
+        until(lambda: not index._late_writes._waiting)  # the thread that writes rows late would meet the broken part
         holder, name = {
             "store": (index, "_store"),
             "catalog": (index, "catalog"),
