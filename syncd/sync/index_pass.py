@@ -50,6 +50,7 @@ MANY = 200  # above this number of paths, one listing of the whole vault is chea
 BULK = 500  # above this number of files, a pass yields to calls: nobody waits for a single file
 TRIES = 5  # tries for a file that can't be read now, with growing pauses; then it waits for a listing
 INNER = 2  # most passes inside another: one over a large note, and one over small notes inside that
+REST_S = 2.0  # most seconds that saved notes wait for a pass around theirs, which gets as much time as theirs took
 READING_S = 1.0  # seconds of reading and parsing after which saved notes are indexed in between
 POISONED = 100  # notes in a row that can't be indexed, above which the notes are not the cause
 
@@ -123,6 +124,7 @@ class IndexPass:
         self._tries: dict[str, int] = {}  # path → how often it was postponed
         self._poisoned = 0  # notes in a row that triggered a bug
         self._inner = 0  # number of passes over saved notes that are running inside another pass
+        self._next_inner = 0.0  # when the next one may begin, by the monotonic clock
 
     def run(self, request: PassRequest, progress: Progress | None = None) -> PassOutcome:
         """Run one pass. Raises Unavailable when a new build is being made and some notes can't be read."""
@@ -298,7 +300,7 @@ class IndexPass:
 
         A large note is indexed between two windows, and small ones also while it is embedded."""
         answering = request.build if request.live else request.beside
-        if self._inner == INNER or answering is None:
+        if self._inner == INNER or answering is None or time.monotonic() < self._next_inner:
             return
         large = 0 if busy or self._inner else 1
         with self._pending_paths.processing_due() as due:
@@ -306,11 +308,12 @@ class IndexPass:
                 self._pending_paths.recheck(path, FINAL)
             if not (under := paths.difference(busy)):
                 return
-            self._inner += 1
+            self._inner, begun = self._inner + 1, time.monotonic()
             try:
                 done = self.run(PassRequest(answering, live=True, under=under, large_notes=large))
             finally:
-                self._inner -= 1
+                self._inner, ended = self._inner - 1, time.monotonic()
+                self._next_inner = ended + min(ended - begun, REST_S)
         if request.live:
             outcome.add(done)
 

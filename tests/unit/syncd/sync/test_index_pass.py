@@ -6,10 +6,13 @@ import os
 import shutil
 import time
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
 from index.errors import Unavailable
+from syncd.sync import index_pass
+from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import PROMPT, World, until
 
 
@@ -192,4 +195,38 @@ def test_a_saved_note_is_pending_at_every_moment_until_it_is_indexed(tmp_path, m
     monkeypatch.setattr(pending_paths, "recheck", look_and_recheck)
     world.run(under=["Embedded.md"])
     assert seen[0] == {"Embedded.md", "Saved.md"}
+    world.close()
+
+
+class SlowEncoder(FakeEncoder):
+    """Takes 20 ms for a batch."""
+
+    def encode(self, texts, *, kind, urgent):
+        time.sleep(0.02)
+        return super().encode(texts, kind=kind, urgent=urgent)
+
+
+def test_a_long_pass_gets_as_much_time_as_the_saves_that_it_takes_in(tmp_path, monkeypatch):
+    monkeypatch.setattr(index_pass, "REST_S", 60.0)
+    world = World(tmp_path, embedder=fake_embedder(SlowEncoder(32, batch=1)))
+    for number in range(60):
+        world.write(f"Note {number}.md", f"The heron {number}.\n")
+    sync = world.app.opened.sync
+    passes, run = sync._index_pass, sync._index_pass.run
+    spans = []
+
+    def run_slowly(request, progress=None):
+        sync._pending_paths.recheck("Saved.md", 0)  # due again when this pass ends
+        begun = time.monotonic()
+        if passes._inner:
+            time.sleep(0.1)
+        outcome = run(request, progress)
+        if passes._inner == 1:
+            spans.append((begun, time.monotonic()))
+        return outcome
+
+    monkeypatch.setattr(passes, "run", run_slowly)
+    assert world.run().added == 60
+    assert len(spans) > 1
+    assert all(later[0] - ended >= ended - begun for (begun, ended), later in pairwise(spans))
     world.close()
