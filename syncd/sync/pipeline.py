@@ -249,7 +249,7 @@ class Sync:
         with ExitStack() as stack:
             for index in self.builds.indexes.values():
                 stack.enter_context(index.lock)
-            self._index_pass.run(request)
+            self._index_pass.run(replace(request, beside=None))  # captures wait for it, so saves wait as well
             self.builds.switch(build)
         self._mark_listed(build)
         self._pending_paths.request_listing()  # a pass over a build that does not answer yet writes no ids into notes

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -89,3 +90,24 @@ def test_a_vault_whose_disk_can_not_be_read_counts_as_missing_until_it_can(world
     reading[0] = True
     world.run()
     assert sync.problems == []
+
+
+def test_while_captures_wait_for_the_last_pass_of_a_rebuild_it_takes_in_no_saves(world, monkeypatch):
+    world.write("1.md", "words")
+    world.run()
+    sync = world.app.opened.sync
+    run, captures, held = sync._index_pass.run, sync.builds.scopes["captures"].index, []
+
+    def run_and_save(request, progress=None):
+        if captures.lock._is_owned():
+            held.append(request.live)
+            world.write("Late.md", "saved at the last moment")
+            sync._pending_paths.recheck("Saved.md", 0)
+            time.sleep(0.1)  # until it is due
+        return run(request, progress)
+
+    monkeypatch.setattr(sync._index_pass, "run", run_and_save)
+    sync.rebuild(fresh=True)
+    assert held == [False]
+    assert "Saved.md" in sync.pending_paths
+    assert sync.builds.documents == 2
