@@ -1244,6 +1244,7 @@ def test_an_index_whose_searches_fail_while_the_daemon_runs_is_built_anew(world)
     many(world)
     with world.serving():
         world.settled()
+        world.app.opened.builds.scopes["vault"].index.maintain()  # writes the rows that only memory has
         broken = world.app.opened.builds.live.folder
         for file in (broken / "vault.lance").rglob("*"):
             if file.is_file() and "_versions" not in file.parts:
