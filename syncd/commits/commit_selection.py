@@ -135,7 +135,7 @@ def _find_ignored(builder: CommitBuilder, paths: list[str]) -> tuple[set[str], s
     try:
         return builder.find_ignored(paths), set()
     except GitFailed:
-        if len(paths) == 1:
+        if len(paths) < 2:
             return set(), set(paths)
     ignored, odd = set[str](), set[str]()
     for half in (paths[: len(paths) // 2], paths[len(paths) // 2 :]):

@@ -8,7 +8,9 @@ import pytest
 
 from index.document_ids import sha256
 from index.errors import Conflict
-from syncd.commits.commit_selection import NESTED
+from syncd.commits.commit_builder import CommitBuilder
+from syncd.commits.commit_selection import NESTED, ODD
+from syncd.git.repository import GitFailed
 from tests.support.commit_crash import A, B, git, made
 
 pytestmark = [
@@ -78,6 +80,21 @@ def test_a_repository_in_the_vault_is_left_alone(rig):
     rig.agent(B, "b\n")
     assert rig.commits.flush() == 1
     assert rig.commits.kept == {"Captures/nested/A.md": NESTED}
+
+
+def test_a_git_that_can_not_tell_what_is_ignored_leaves_everything_uncommitted(rig, monkeypatch):
+    def fail(_self, _paths):
+        raise GitFailed("git check-ignore failed: killed")
+
+    monkeypatch.setattr(CommitBuilder, "find_ignored", fail)
+    git(rig.vault, "init", "-q", "Captures/nested")
+    rig.agent("Captures/nested/A.md", "a\n")
+    assert rig.commits.flush() == 0
+    assert rig.commits.kept == {"Captures/nested/A.md": NESTED}
+    rig.agent(A, "a\n")
+    rig.agent(B, "b\n")
+    assert rig.commits.flush() == 0
+    assert rig.commits.kept == {"Captures/nested/A.md": NESTED, A: ODD, B: ODD}
 
 
 def test_a_submodule_that_is_not_checked_out_is_left_alone(rig):
