@@ -216,6 +216,7 @@ def test_the_workspace_is_the_header_or_the_only_one_or_default(rim):
         pytest.param(["Authorization: Bearer x"], None, 400, id="authorization twice"),
         pytest.param(["X-Memory-Workspace: a", "X-Memory-Workspace: b"], None, 400, id="workspace twice"),
         pytest.param(["Content-Type: text/plain"], None, 400, id="type twice"),
+        pytest.param(["Cache-Control: no-cache", "Cache-Control: no-store"], None, 200, id="another header twice"),
     ],
 )
 @pytest.mark.parametrize("path", ["/capture", "/mcp", "/healthz"])

@@ -105,6 +105,47 @@ def test_a_call_without_a_place_brings_no_large_body(rim, make, announced):
     assert late.kept <= (0 if announced else OVERDRAFT_BYTES + 32_768)
 
 
+@pytest.mark.parametrize(("kind", "status"), [("application/json", 404), ("text/plain", 415)])
+def test_a_request_gives_its_place_back_however_it_ends(rim, make, monkeypatch, kind, status):
+    monkeypatch.setattr(admission, "PLACES", 1)
+    app = make({"rate": 0.0, "wait_s": 1.0})
+    sent = rim.headers("full", content_type=kind, content_length="2")
+
+    async def story():
+        return [(await Exchange(app, [b"{}"]).send("POST", "/none", **sent)).status for _ in range(3)]
+
+    assert asyncio.run(story()) == [status] * 3
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "holds"),
+    [("POST", "/mcp", True), ("DELETE", "/mcp", True), ("GET", "/thoughts", True), ("GET", "/mcp", False)],
+)
+def test_everything_but_a_listening_stream_holds_a_place(rim, make, monkeypatch, method, path, holds):
+    monkeypatch.setattr(admission, "PLACES", 1)
+    app = make({"rate": 0.0, "wait_s": 0.1})
+
+    async def story():
+        started, ended = asyncio.Event(), asyncio.Event()
+
+        async def answer_late(_scope, _receive, send):
+            started.set()
+            await ended.wait()
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b""})
+
+        app._app = answer_late
+        sent = rim.headers("full", content_type="application/json", content_length="2")
+        first = asyncio.create_task(Exchange(app, [b"{}"]).send(method, path, **sent))
+        await started.wait()
+        second = asyncio.create_task(Exchange(app, [b""]).send("GET", "/thoughts", **rim.headers("full")))
+        await asyncio.wait({second}, timeout=0.3)
+        ended.set()
+        return (await first).status, (await second).status
+
+    assert asyncio.run(story()) == (200, 429 if holds else 200)
+
+
 def test_a_call_without_a_place_is_not_waited_for(rim, make, monkeypatch):
     app = make({"rate": 0.001, "burst": 1, "wait_s": 0.0})
     monkeypatch.setattr(guard, "OVERDRAFT_SECONDS", 0.05)
@@ -232,6 +273,27 @@ def test_a_stop_ends_listeners_and_lets_a_read_finish(rim, make, path, status):
         return (await asyncio.wait_for(running, 5)).status
 
     assert asyncio.run(story()) == status
+
+
+def test_a_stop_ends_a_stream_that_has_sent_nothing_yet_without_a_second_answer(rim, make):
+    app = make()
+
+    async def story():
+        started = asyncio.Event()
+
+        async def begin(_scope, _receive, send):
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            started.set()
+            await asyncio.Event().wait()
+
+        app._app = begin
+        running = asyncio.create_task(Exchange(app, [b""]).send("GET", "/mcp", **rim.headers("full")))
+        await started.wait()
+        app.close_streams()
+        return await asyncio.wait_for(running, 5)
+
+    answer = asyncio.run(story())
+    assert (answer.status, answer.body) == (200, b"")
 
 
 def test_a_read_that_takes_longer_than_a_stop_waits_gets_a_reason(rim, make):
