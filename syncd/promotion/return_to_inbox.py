@@ -135,15 +135,13 @@ def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
 
 
 def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileChange]:
-    """Return the stored files that moved with the note and can return: they exist, and their old path is free."""
-    return [
-        step
-        for step in steps
-        if step.twin
-        and step.now
-        and snapshot.vault.stat(step.path) is not None
-        and not snapshot.vault.exists(step.twin)
-    ]
+    """Return the stored files that moved with the note and still exist. Raises Conflict if another file took an old path.
+
+    The note would return with a link to that file."""
+    moved = [step for step in steps if step.twin and step.now]
+    if taken := next((step.twin for step in moved if snapshot.vault.exists(step.twin)), None):
+        raise Conflict(f"{taken} is another file now; rename or move it, then try again")
+    return [step for step in moved if snapshot.vault.stat(step.path) is not None]
 
 
 def _restorable_notes(

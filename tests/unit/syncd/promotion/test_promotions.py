@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from contextlib import suppress
 
 import pytest
@@ -166,6 +167,31 @@ def test_a_note_that_was_moved_since_is_found_by_its_id(world):
     assert not (world.vault / "Grey heron.md").exists()
 
 
+def test_of_two_copies_of_a_moved_note_none_returns(world):
+    promote(world, "c1", to="Birds")
+    raw = (world.vault / "Birds/Heron.md").read_bytes()
+    (world.vault / "Birds/Heron.md").unlink()
+    for name in ("A.md", "B.md"):
+        world.write(name, raw)
+    world.run()
+    before = files(world)
+    with pytest.raises(Problem, match="2 notes have the `id` c1"):
+        promotions(world).unpromote("c1")
+    assert files(world) == before
+
+
+def test_a_note_does_not_return_to_a_workspace_that_is_gone(world):
+    world.write("Captures/work/Stork.md", capture().replace("id: c1", "id: c2"))
+    world.run()
+    promote(world, "c2", to="Birds")
+    shutil.rmtree(world.vault / "Captures/work")
+    world.run()
+    before = files(world)
+    with pytest.raises(Conflict, match="the workspace 'work' no longer exists"):
+        promotions(world).unpromote("c2")
+    assert files(world) == before
+
+
 @pytest.mark.parametrize("id", ["", "id: mine\n"])
 def test_another_note_at_the_path_of_a_promoted_one_does_not_enter_the_inbox(world, id):
     promote(world, "c1", to="Birds")
@@ -301,6 +327,25 @@ def test_a_stored_file_goes_along_and_comes_back(world, tmp_path):
     promotions(world).unpromote("f1")
     assert files(world) == before
     consistent(world, tmp_path)
+
+
+def test_a_note_returns_without_a_stored_file_that_is_gone(world):
+    stored(world)
+    before = files(world)
+    promote(world, "f1", to="Papers")
+    (world.vault / "Papers/report.pdf").unlink()
+    promotions(world).unpromote("f1")
+    assert files(world).keys() == before.keys() - {"Captures/default/Files/report.pdf"}
+
+
+def test_a_note_does_not_return_to_a_file_that_is_not_its_own(world):
+    stored(world)
+    promote(world, "f1", to="Papers")
+    world.write("Captures/default/Files/report.pdf", b"%PDF another")
+    before = files(world)
+    with pytest.raises(Conflict, match=r"Files/report\.pdf is another file now"):
+        promotions(world).unpromote("f1")
+    assert files(world) == before
 
 
 def test_a_stored_file_goes_to_the_folder_of_the_settings(tmp_path):
