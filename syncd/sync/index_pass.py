@@ -168,11 +168,12 @@ class IndexPass:
         return outcome
 
     def _finish_live_pass(self, request: PassRequest, listing: Listing) -> None:
-        """Bring the index of shared notes up to date and, after a listing of the whole vault, forget what it disproves."""
+        """Bring the index of shared notes up to date, and forget what the listing disproves."""
         vault_index, pending = request.build.indexes["vault"], self._pending_paths
         self._shared_notes.update(vault_index, listing, request.under, stopped=lambda: pending.stopped)
+        looked = partial(is_below, folders=("",) if request.under is None else request.under)
+        self.failed = {path: why for path, why in self.failed.items() if path in listing.files or not looked(path)}
         if request.under is None and not pending.stopped:
-            self.failed = {path: why for path, why in self.failed.items() if path in listing.files}
             self.unseen = not listing.complete
             if listing.complete:
                 self._removal_rules.remember_head()
@@ -403,7 +404,6 @@ class IndexPass:
             try:
                 document, stat = self._read_note(request, path)
             except NotFound:
-                self.failed.pop(path, None)
                 self._pending_paths.recheck(path, FINAL)
             except Unavailable as error:
                 outcome.failed += 1

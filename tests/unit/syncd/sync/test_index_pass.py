@@ -149,14 +149,41 @@ def test_a_look_at_a_note_goes_through_no_others_and_one_at_a_folder_finds_what_
     world.close()
 
 
-def test_a_note_that_can_not_be_read_is_named_once(slow_to_adopt, monkeypatch):
+def test_a_note_that_can_not_be_read_is_named_until_it_is_gone(slow_to_adopt, monkeypatch):
     def closed(path):
         raise Unavailable(f"{path}: permission denied")
 
     slow_to_adopt.write("Notes/Closed.md", "text\n")
     monkeypatch.setattr(slow_to_adopt.app.opened.vault, "read", closed)
     slow_to_adopt.run()
-    assert slow_to_adopt.app.opened.sync.failures == {"Notes/Closed.md": "can't be read: permission denied"}
+    named = {"Notes/Closed.md": "can't be read: permission denied"}
+    assert slow_to_adopt.app.opened.sync.failures == named
+    (slow_to_adopt.vault / "Notes/Closed.md").unlink()
+    slow_to_adopt.run(under=["Other"])
+    assert slow_to_adopt.app.opened.sync.failures == named
+    slow_to_adopt.run(under=["Notes"])
+    assert slow_to_adopt.app.opened.sync.failures == {}
+
+
+@pytest.mark.parametrize("why", ["a folder is unread", "removals are held"])
+def test_no_new_index_is_built_without_all_notes(tmp_path, monkeypatch, why):
+    world = World(tmp_path)
+    for number in range(30):
+        world.write(f"Notes/{number}.md", f"{number}\n")
+    world.write("Left.md", "left\n")
+    world.run()
+    live, vault = world.app.opened.builds.live, world.app.opened.vault
+    if why == "removals are held":
+        shutil.rmtree(world.vault / "Notes")
+        world.app.opened.sync.run()
+    else:
+        listed = vault.list_notes
+        monkeypatch.setattr(vault, "list_notes", lambda *under: replace(listed(*under), complete=False))
+    with pytest.raises(Unavailable, match="no new index is built"):
+        world.app.opened.sync.rebuild(fresh=True)
+    assert world.app.opened.builds.live is live
+    assert "Notes/7.md" in live.indexes["vault"].manifest
+    world.close()
 
 
 def test_a_save_of_a_note_that_is_being_embedded_leaves_the_list_of_skipped_files(tmp_path):
