@@ -8,6 +8,7 @@ import hashlib
 import os
 import resource
 import shutil
+import stat
 import subprocess
 import sys
 import textwrap
@@ -258,6 +259,30 @@ def test_everything_is_synced_before_it_is_acknowledged(fresh):
         ("rename", ""),
         ("fsync", "/x/y"),
     ]
+
+
+@pytest.mark.parametrize(
+    ("change", "order"),
+    [
+        ("replace", ["file", "exchange", "folder", "unlink"]),
+        ("remove", ["rename", "folder", "unlink"]),
+        ("go without a file", ["rename", "folder", "unlink"]),
+    ],
+)
+def test_a_change_of_one_file_is_synced_before_the_old_one_goes(change, order, fresh):
+    log, real = [], Calls()
+
+    def logged(name):
+        def call(*arguments, **named):
+            is_folder = name == "fsync" and stat.S_ISDIR(os.fstat(arguments[0]).st_mode)
+            log.append(name if name != "fsync" else "folder" if is_folder else "file")
+            return getattr(real, name)(*arguments, **named)
+
+        return call
+
+    names = ("fsync", "rename", "exchange", "unlink")
+    CHANGES[change](Vault(fresh(), calls=dataclasses.replace(real, **{name: logged(name) for name in names})))
+    assert log == order
 
 
 def test_a_stored_file_is_synced_before_its_name_is(fresh):
