@@ -143,8 +143,8 @@ class Index(Reader):
     def _keep_rows(self, document: Document, stat: Stat) -> PreparedDocument | None:
         """Return the prepared document if its stored rows can stay; None if they must be replaced."""
         entry = self.manifest.get(document.path)
-        if entry is None or not entry.digest or not entry.embedded:
-            return None
+        if document.type == "entity" or entry is None or not entry.digest or not entry.embedded:
+            return None  # an entity's facts have rows too
         record = self.catalog.record_at(document.path)
         if record is None or record.digest != entry.digest or not has_same_rows(document, record):
             return None

@@ -36,7 +36,6 @@ from syncd.notes.front_matter import (
     is_unclosed,
     read,
     replace_undecoded,
-    spelling_of,
     split,
 )
 from syncd.notes.inline_syntax import find_wikilinks, is_tag
@@ -271,9 +270,10 @@ class _OwnProperties:
 
     def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
         self.values, self.where, self.defects = values, where, defects
+        self._by_name = {key.casefold(): value for key, value in reversed(list(values.items()))} | dict(values)
 
     def get(self, name: str) -> Any:
-        return self.values.get(spelling_of(name, self.values))
+        return self._by_name.get(name)
 
     def text(self, name: str) -> str | None:
         """Return a scalar's text as it is written; None for a missing value, a list or a mapping."""
