@@ -6,7 +6,7 @@ like it. If a key occurs twice, or the properties cannot be read, nothing is mar
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Final
 
@@ -149,12 +149,13 @@ class MarkedByOwner(Conflict):
 
 
 def find_overreach(
-    was: str | None, now: str | None, *, node: bool
+    was: str | None, now: str | None, *, is_node: Callable[[], bool]
 ) -> MarkedByOwner | InvalidArgument | ResourceExhausted | None:
     """Return the error for an agent's change of a note's text from `was` to `now`; None if the change is allowed.
 
-    None as text means no note. A `node` is never promoted, so a promotion mark does not protect it from changes."""
-    if was is not None and not node and read_marks(was).promote:
+    None as text means no note. A node is never promoted, so a promotion mark does not protect it from changes; few notes have
+    one, so only they are asked."""
+    if was is not None and read_marks(was).promote and not is_node():
         return MarkedByOwner(EDITED, retryable=True)
     if now is None:
         return None

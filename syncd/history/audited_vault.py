@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -133,10 +134,13 @@ class AuditedVault(Vault):
         """Raise the error for a write in which an agent changes properties that only the owner may set, whatever the tool."""
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
-        node = describe_change(path, was, was, self._inbox).type == "entity"
         texts = (None if raw is None else decode(raw) for raw in (was, data))
-        if refused := find_overreach(*texts, node=node):
+        is_node = partial(self._is_node, path, was)
+        if refused := find_overreach(*texts, is_node=is_node):
             raise refused
+
+    def _is_node(self, path: str, raw: bytes | None) -> bool:
+        return describe_change(path, raw, raw, self._inbox).type == "entity"
 
     def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:
         """Return the change of a file that is not a note, for the log."""

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Final
 
 from syncd.history.digest_chain import Entry
-from syncd.notes.secret_patterns import mask
+from syncd.notes import secret_patterns
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
 FIELDS: Final = ("path", "id", "workspace", "name", "request")  # fields of an entry that somebody else may have chosen
 _PREFIX: Final = "audit.masked "
+
+# An entry has most of these names from the entry before, and its path was just looked up.
+mask = lru_cache(maxsize=1024)(secret_patterns.mask)
 
 
 class MaskedNames:
@@ -59,5 +63,7 @@ class MaskedNames:
 
 
 def _with_names(entry: Entry, change: Callable[[str], str]) -> Entry:
-    changes: dict[str, Any] = {field: change(getattr(entry, field)) for field in FIELDS}
-    return replace(entry, **changes)
+    changes: dict[str, Any] = {
+        field: changed for field in FIELDS if (changed := change(name := getattr(entry, field))) != name
+    }
+    return replace(entry, **changes) if changes else entry

@@ -142,13 +142,15 @@ def test_how_much_an_agent_may_write_does_not_depend_on_what_is_its_owner_s(own,
     said = f"promote_to: {'Birds ' * 50}\nsuggested_links:\n  - '[[A]]'\n  - '[[B]]'\n"
     for more in ("", said):
         was, now = f"---\nid: a\n{more}---\ntext", f"---\nid: a\n{more}{own}---\ntext"
-        told = find_overreach(was, now, node=False)
+        told = find_overreach(was, now, is_node=lambda: False)
         assert (told is None) == fits
         if told is not None:
             too_large = FrontmatterError("whatever", defect="frontmatter-too-large")
             assert told.as_dict() == property_error(too_large).as_dict(), "as where all of it is too much"
         if len(own) < 60_000:  # else nobody can read it
-            assert find_overreach(now, now.replace("text", "other"), node=False) is None, "what is there already"
+            assert find_overreach(now, now.replace("text", "other"), is_node=lambda: False) is None, (
+                "what is there already"
+            )
 
 
 @given(
