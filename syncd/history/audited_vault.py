@@ -61,25 +61,28 @@ class AuditedVault(Vault):
     def replace_all(self, changes: Sequence[Replacement]) -> list[Stat]:
         """Replace the files like a vault, after all changes are logged in one commit of the ledger."""
         with self.reservations.writing(*(change.path for change in changes)):
-            before = [self._read_unchanged(change.path, change.digest) for change in changes]
-            for change, raw in zip(changes, before, strict=True):
-                self._check_allowed(change.path, raw, change.data)
-                is_capture = is_note(change.path) and locate(change.path, self._inbox).scope == "captures"
-                if is_capture and not TAKING_BACK.get():
-                    self.on_replace(change.path, raw)
-            self._keep_overwritten(*before)
-            with self._logging(
-                *(
-                    describe_change(change.path, raw, change.data, self._inbox)
-                    for change, raw in zip(changes, before, strict=True)
-                )
-            ):
-                return super().replace_all(changes)
+            return super().replace_all(changes)
+
+    @contextmanager
+    def _replacing(self, changes: Sequence[Replacement], before: Sequence[bytes]) -> Iterator[None]:
+        for change, raw in zip(changes, before, strict=True):
+            self._check_allowed(change.path, raw, change.data)
+            is_capture = is_note(change.path) and locate(change.path, self._inbox).scope == "captures"
+            if is_capture and not TAKING_BACK.get():
+                self.on_replace(change.path, raw)
+        self._keep_overwritten(*before)
+        with self._logging(
+            *(
+                describe_change(change.path, raw, change.data, self._inbox)
+                for change, raw in zip(changes, before, strict=True)
+            )
+        ):
+            yield
 
     def remove(self, path: str, *, digest: str | None = None) -> None:
         """Log the write, then do as `Vault.remove` does."""
         with self.reservations.writing(path):
-            raw = self._read_unchanged(path, digest)
+            raw = self._read_before(path, digest)
             self._check_allowed(path, raw, None)
             self._keep_overwritten(raw)
             with self._logging(describe_change(path, raw, None, self._inbox)):
@@ -146,7 +149,7 @@ class AuditedVault(Vault):
         """Return the change of a file that is not a note, for the log."""
         return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
-    def _read_unchanged(self, path: str, digest: str | None) -> bytes:
+    def _read_before(self, path: str, digest: str | None) -> bytes:
         """Return the file's present bytes. Raises Conflict if they differ from the bytes that the writer read."""
         self._check_path(path)
         raw, _ = self.read(path)

@@ -6,13 +6,14 @@ import dataclasses
 import errno
 import os
 import stat
+from pathlib import Path
 
 import pytest
 
 from index.errors import Conflict, ResourceExhausted, Unavailable
 from index.graph.vertex import Edge
 from syncd.captures.batch_writer import EMBEDDED
-from syncd.history.audit_log import TOGETHER
+from syncd.history.audit_log import TOGETHER, Author, acting_as
 from tests.support.audit_entries import owner
 from tests.support.disk_faults import Fault, failing
 from tests.support.node_notes import ENTITIES, facts, made
@@ -81,6 +82,25 @@ def test_many_files_share_a_commit_of_the_log_and_a_sync_of_their_folder(world, 
     ledger._connection.set_trace_callback(None)
     assert len(commits) == len(folders) == 3, "two groups of notes that change, and the note that goes"
     assert not any("[[Hub]]" in file.read_text() for file in (world.vault / ENTITIES).iterdir())
+
+
+def test_each_note_is_opened_once_for_the_decision_and_once_for_the_write_and_then_closed(world, nodes):
+    names = ["Ada", "Bob", "Carl"]
+    made(nodes, "Hub", *names)
+    nodes.add_relations([Edge(name, "Hub", "part_of") for name in names])
+    vault = world.app.opened.vault
+    calls, opened = vault._calls, []
+
+    def open_file(root, path, *rest):
+        opened.append(path.rpartition("/")[2])
+        return calls.open(root, path, *rest)
+
+    vault._calls = dataclasses.replace(calls, open=open_file)
+    with acting_as(Author("mcp", "delete_entities")):
+        assert nodes.delete(["Hub"]) == (["Hub"], [])
+    assert [opened.count(f"{name}.md") for name in names] == [2, 2, 2]
+    targets = [os.path.realpath(link) for link in Path("/proc/self/fd").glob("*")]  # none on other systems
+    assert not [target for target in targets if f"{ENTITIES}/" in target]
 
 
 @pytest.mark.slow
