@@ -20,7 +20,6 @@ from syncd.history.audit_log import AUTHOR, CONSOLIDATION, TAKING_BACK, AuditLog
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
-from syncd.vault.atomic_write import run_together
 from syncd.vault.disk_errors import NameTaken
 from syncd.vault.location import is_context, locate
 from syncd.vault.openat import lstat
@@ -131,7 +130,7 @@ class AuditedVault(Vault):
 
     def _keep_overwritten(self, *raw: bytes) -> None:
         if keeper := self._keeper:
-            run_together(keeper.keep, raw)
+            keeper.keep_all(raw)
 
     def _check_allowed(self, path: str, was: bytes | None, data: bytes | None) -> None:
         """Raise the error for a write in which an agent changes properties that only the owner may set, whatever the tool."""

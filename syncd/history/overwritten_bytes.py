@@ -7,24 +7,30 @@ reports them missing when they are needed."""
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
 import re
 import secrets
 import threading
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Final
 
 from index.document_ids import sha256
 from index.errors import Unavailable
+from syncd.vault.atomic_write import run_together
 
 FOLDER: Final = "past"  # in the state folder
 ROOM: Final = 0.9  # share of the limit that remains after pruning a full store
 SHARE: Final = 4  # one file may use at most this fraction (1/4) of the limit
 _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
+# Small versions that were overwritten together: a line of JSON, digest → offset behind that line, and then the versions.
+_BUNDLE: Final = re.compile(r"[0-9a-f]{16}\.bundle\Z")
+BUNDLED: Final = 16_384  # most bytes of a version in a bundle
 _PIECE: Final = 1 << 20
 LARGEST: Final = 1 << 28  # bytes of a version that is read into memory, more than any note has
 
@@ -38,6 +44,15 @@ class OverwrittenBytes:
         self._folder, self._days, self._most = state / FOLDER, days, most
         self._lock = threading.Lock()
         self._size: int | None = None  # total size; counted when it is first needed
+        # Of the versions in bundles: file and offset by digest; read when it is needed.
+        self._bundled: dict[str, tuple[Path, int]] | None = None
+
+    def keep_all(self, versions: Sequence[bytes]) -> None:
+        """Store these bytes as `keep` does; small ones in one file, because each file costs a sync of the disk."""
+        small = {sha256(raw): raw for raw in versions if len(raw) <= BUNDLED} if len(versions) > 1 else {}
+        run_together(self.keep, [raw for raw in versions if sha256(raw) not in small])
+        if self._days > 0 and self._most > 0 and (new := {at: raw for at, raw in small.items() if not self._renew(at)}):
+            self._keep_bundle(new)
 
     def keep(self, raw: bytes) -> None:
         """Store these bytes; the retention time starts now."""
@@ -54,23 +69,24 @@ class OverwrittenBytes:
         draft = _Draft(self._folder, self._most // SHARE)
         try:
             yield draft.write
-            self._finish(draft, digest)
+            self._add_size(draft.finish(digest))
         finally:
             draft.close()
 
     def holds(self, digest: str) -> bool:
         """Return whether a version is stored."""
-        return bool(_NAME.match(digest)) and (self._folder / digest).is_file()
+        return self._find(digest) is not None
 
     def read(self, digest: str) -> bytes | None:
         """Return the version with this SHA-256, without writing to the disk; None when it is not stored or is damaged.
 
         Raises Unavailable if it is larger than `LARGEST`."""
-        if not self.holds(digest):
+        place = self._find(digest)
+        if place is None:
             return None
         try:
             pieces, size = [], 0
-            for piece in _decompress(self._folder / digest):
+            for piece in _decompress(*place):
                 pieces.append(piece)
                 size += len(piece)
                 if size > LARGEST:
@@ -86,13 +102,14 @@ class OverwrittenBytes:
         """Yield a private file with this SHA-256 during the block; None when it is not stored.
 
         Raises Unavailable if the file can't be written, for example because the disk is full."""
-        if not self.holds(digest):
+        place = self._find(digest)
+        if place is None:
             yield None
             return
         copy = self._folder / f".out.{secrets.token_hex(4)}"
         try:
             try:
-                intact = _unpack(self._folder / digest, copy) == digest
+                intact = _unpack(*place, copy) == digest
             except OSError as error:
                 raise Unavailable(f"a stored version can't be unpacked: {error.strerror}") from error
             yield copy if intact else None
@@ -114,6 +131,8 @@ class OverwrittenBytes:
                     size -= bytes
                     gone += 1
             self._size = size
+            if gone:
+                self._bundled = None  # a newer bundle may have a version of one that went
         return gone
 
     def _renew(self, digest: str) -> bool:
@@ -123,8 +142,35 @@ class OverwrittenBytes:
             return True
         return False
 
-    def _finish(self, draft: _Draft, digest: str) -> None:
-        size = draft.finish(digest)
+    def _find(self, digest: str) -> tuple[Path, int] | None:
+        """Return the file with this version, and the offset at which it begins; None if it is not stored."""
+        if not _NAME.match(digest):
+            return None
+        if (self._folder / digest).is_file():
+            return self._folder / digest, 0
+        with self._lock:
+            if self._bundled is None:
+                files = [file for _, _, file in sorted(self._list_kept()) if _BUNDLE.match(file.name)]
+                self._bundled = {at: (file, offset) for file in files for at, offset in _read_bundle(file).items()}
+            place = self._bundled.get(digest)
+        return place if place and place[0].is_file() else None
+
+    def _keep_bundle(self, versions: Mapping[str, bytes]) -> None:
+        packed = [zlib.compress(raw, 1) for raw in versions.values()]
+        offsets = dict(zip(versions, accumulate(map(len, packed), initial=0), strict=False))
+        data = b"".join([json.dumps(offsets).encode(), b"\n", *packed])
+        name = f"{secrets.token_hex(8)}.bundle"
+        draft = _Draft(self._folder, self._most // SHARE)
+        try:
+            draft.write_packed(data)
+            size = draft.rename(name)
+        finally:
+            draft.close()
+        with self._lock:
+            self._bundled = None
+        self._add_size(size)
+
+    def _add_size(self, size: int) -> None:
         with self._lock:
             self._size = sum(bytes for _, bytes, _ in self._list_kept()) if self._size is None else self._size + size
             full = self._size > self._most
@@ -135,7 +181,7 @@ class OverwrittenBytes:
         """Yield everything stored: time, size, path."""
         with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
             for entry in entries:
-                if _NAME.match(entry.name):
+                if _NAME.match(entry.name) or _BUNDLE.match(entry.name):
                     with suppress(OSError):
                         stat = entry.stat(follow_symlinks=False)
                         yield stat.st_mtime, stat.st_size, self._folder / entry.name
@@ -160,18 +206,22 @@ class _Draft:
         if self._file is None:
             return
         self._digest.update(piece)
-        self._write_packed(self._packing.compress(piece))
+        self.write_packed(self._packing.compress(piece))
 
     def finish(self, digest: str) -> int:
-        """Rename the file to its digest, which the next sync of the disk persists; return its size, 0 when it is not kept."""
+        """Rename the file to its digest, if the bytes have it; return its size, 0 when it is not kept."""
         if self._file is not None:
-            self._write_packed(self._packing.flush())
-        if self._file is None or self._digest.hexdigest() != digest:
+            self.write_packed(self._packing.flush())
+        return self.rename(digest) if self._digest.hexdigest() == digest else 0
+
+    def rename(self, name: str) -> int:
+        """Give the file its name, which the next sync of the disk persists; return its size, 0 when it is not kept."""
+        if self._file is None:
             return 0
         try:
             self._file.flush()
             os.fsync(self._file.fileno())
-            self._path.replace(self._folder / digest)
+            self._path.replace(self._folder / name)
         except OSError as error:
             self._give_up(error)
             return 0
@@ -186,8 +236,10 @@ class _Draft:
         with suppress(OSError):
             self._path.unlink(missing_ok=True)
 
-    def _write_packed(self, packed: bytes) -> None:
-        assert self._file is not None, "nothing is written after close"
+    def write_packed(self, packed: bytes) -> None:
+        """Write bytes that are packed already."""
+        if self._file is None:
+            return
         self._size += len(packed)
         if self._size > self._most:
             log.warning("an overwritten version is larger than git.past_mb allows, so it can't be restored")
@@ -203,20 +255,32 @@ class _Draft:
         self.close()
 
 
-def _unpack(source: Path, target: Path) -> str:
-    """Decompress `source` into `target`, and return the SHA-256 of what could be read."""
+def _read_bundle(file: Path) -> dict[str, int]:
+    """Return the digests of the versions in a bundle, and where in the file each begins; none if it can't be read."""
+    try:
+        with file.open("rb") as opened:
+            offsets: dict[str, int] = json.loads(opened.readline())
+            return {digest: opened.tell() + int(offset) for digest, offset in offsets.items()}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        log.warning("could not read stored versions: %s", error)
+        return {}
+
+
+def _unpack(source: Path, offset: int, target: Path) -> str:
+    """Decompress `source` from `offset` on into `target`, and return the SHA-256 of what could be read."""
     digest = hashlib.sha256()
     fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as out:
-        for piece in _decompress(source):
+        for piece in _decompress(source, offset):
             digest.update(piece)
             out.write(piece)
     return digest.hexdigest()
 
 
-def _decompress(source: Path) -> Iterator[bytes]:
-    """Yield the content of a stored file in pieces; it ends early where the file is damaged."""
+def _decompress(source: Path, offset: int) -> Iterator[bytes]:
+    """Yield a version in pieces; it ends early where the file is damaged."""
     unpacking = zlib.decompressobj()
     with source.open("rb") as file, suppress(zlib.error):
-        while packed := unpacking.unconsumed_tail or file.read(_PIECE):
+        file.seek(offset)
+        while not unpacking.eof and (packed := unpacking.unconsumed_tail or file.read(_PIECE)):
             yield unpacking.decompress(packed, _PIECE)

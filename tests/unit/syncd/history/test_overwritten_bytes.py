@@ -15,7 +15,7 @@ import pytest
 from index.errors import Unavailable
 from syncd.history import overwritten_bytes
 from syncd.history.audit_log import Author, acting_as
-from syncd.history.overwritten_bytes import OverwrittenBytes
+from syncd.history.overwritten_bytes import BUNDLED, OverwrittenBytes
 from tests.support.world import World
 
 
@@ -53,6 +53,60 @@ def test_what_is_kept_can_be_read_although_the_disk_is_full(overwritten, full_di
     assert overwritten.read(sha(raw)) == raw
     with pytest.raises(Unavailable, match="can't be unpacked"), overwritten.open(sha(raw)):
         pass
+
+
+def test_small_versions_that_are_overwritten_together_share_a_file(overwritten, tmp_path):
+    large, *small = raws = [os.urandom(BUNDLED + 1), *(b"version %d\n" % number * number for number in range(40))]
+    overwritten.keep_all([*raws, small[3]])
+    assert len(list((tmp_path / "past").iterdir())) == 2
+    for store in (overwritten, OverwrittenBytes(tmp_path, days=30, most=1 << 20)):
+        assert not store.holds(sha(b"other"))
+        for raw in raws:
+            assert store.holds(sha(raw)) and store.read(sha(raw)) == raw
+            with store.open(sha(raw)) as file:
+                assert file.read_bytes() == raw
+    overwritten.keep(small[3])  # it stays when the others go
+    overwritten.keep_all([small[4]])
+    (bundle,) = (tmp_path / "past").glob("*.bundle")
+    assert stat.S_IMODE(bundle.stat().st_mode) == 0o600
+    os.utime(bundle, (0, 0))
+    assert overwritten.prune(time.time() - 1000) == 1
+    assert [raw for raw in raws if overwritten.holds(sha(raw))] == [large, small[3], small[4]]
+
+
+@pytest.mark.parametrize("wrong", [b"", b"{}", b"[]\n", b"\xff\n", b'{"x": "y"}\n'], ids=repr)
+def test_of_a_damaged_bundle_nothing_is_there_and_the_next_one_is_read(overwritten, tmp_path, wrong):
+    overwritten.keep_all([b"one", b"two"])
+    (bundle,) = (tmp_path / "past").iterdir()
+    bundle.write_bytes(wrong)
+    assert not overwritten.holds(sha(b"one"))
+    overwritten.keep_all([b"two", b"three"])
+    assert [overwritten.read(sha(raw)) for raw in (b"one", b"two", b"three")] == [None, b"two", b"three"]
+
+
+def test_of_a_torn_bundle_the_versions_before_the_tear_are_there(overwritten, tmp_path):
+    raws = [os.urandom(1_000) for _ in range(4)]
+    overwritten.keep_all(raws)
+    (bundle,) = (tmp_path / "past").iterdir()
+    bundle.write_bytes(bundle.read_bytes()[:-500])
+    assert [overwritten.read(sha(raw)) for raw in raws] == [*raws[:3], None]
+
+
+def test_a_version_of_two_bundles_is_there_until_the_newer_one_goes(overwritten, tmp_path):
+    overwritten.keep_all([b"both", b"old"])
+    (older,) = (tmp_path / "past").iterdir()
+    os.utime(older, (0, 0))
+    overwritten.keep_all([b"both", b"new"])
+    assert overwritten.read(sha(b"both")) == b"both"
+    assert overwritten.prune(time.time() - 1000) == 1
+    assert [overwritten.read(sha(raw)) for raw in (b"both", b"old", b"new")] == [b"both", None, b"new"]
+
+
+def test_bundles_count_to_the_bound(tmp_path):
+    overwritten = OverwrittenBytes(tmp_path, days=30, most=100_000)
+    for _ in range(40):
+        overwritten.keep_all([os.urandom(5_000) for _ in range(2)])
+    assert 80_000 <= sum(file.stat().st_size for file in (tmp_path / "past").iterdir()) <= 100_000
 
 
 def test_a_version_that_is_too_large_for_memory_is_not_called_gone(overwritten, monkeypatch):
@@ -129,7 +183,8 @@ def test_it_stays_within_its_bound_and_the_oldest_goes_first(tmp_path):
 def test_nothing_is_kept_where_that_was_asked_for(tmp_path, days):
     overwritten = OverwrittenBytes(tmp_path, days=days, most=1 << 20)
     overwritten.keep(b"x")
-    assert overwritten.holds(sha(b"x")) == bool(days)
+    overwritten.keep_all([b"y", b"z"])
+    assert {overwritten.holds(sha(raw)) for raw in (b"x", b"y", b"z")} == {bool(days)}
 
 
 def test_other_bytes_than_were_announced_are_not_kept(overwritten, tmp_path):
