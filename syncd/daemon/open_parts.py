@@ -112,8 +112,7 @@ def open_parts(
     stack.callback(keys.flush)
     embedder = stack.enter_context(closing(embedder or _make_embedder(settings, start=not later)))
     repo = Repository(settings.vault.path)
-    perspectives = Perspectives(ledger)
-    shares = Shares(ledger, inbox=settings.vault.inbox, never=settings.share.never)
+    perspectives, shares = Perspectives(ledger), _open_shares(settings, ledger)
     builds = stack.enter_context(
         closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
     )
@@ -125,11 +124,10 @@ def open_parts(
     enricher = stack.enter_context(closing(_make_enricher(settings, builds, embedder, ledger, keys)))
     reranker = _build_reranker(settings, stack)
     queue, check = _open_queue(settings, ledger, audit), DeepCheck(vault, builds, sync.hint, state / "deep_check.json")
-    automatic = AutomaticValues(ledger, lambda place, note: captures.index.record(note, place) is not None)
     contexts = _build_contexts(settings, vault, captures, ledger)
     return OpenParts(
         settings, since, lock, ledger, audit, overwritten, vault, keys, embedder, repo, perspectives, shares, builds, sync,
-        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, automatic, contexts,
+        unlogged_changes, enricher, reranker, SearchLog(state, enabled=settings.search.log), queue, check, _open_automatic_values(ledger, captures), contexts,
     )  # fmt: skip
 
 
@@ -140,6 +138,10 @@ def _make_enricher(
     return Enricher(
         settings.enrich, captures=captures, embedder=embedder, ledger=ledger, vault=notes, is_bound=keys.is_bound
     )
+
+
+def _open_automatic_values(ledger: Ledger, captures: ScopeIndex) -> AutomaticValues:
+    return AutomaticValues(ledger, lambda place, note: captures.index.record(note, place) is not None)
 
 
 def _lock_folders(settings: Settings, stack: ExitStack, claim: VaultClaim | None) -> ProcessLock:
@@ -193,6 +195,10 @@ def _open_vault(settings: Settings, audit: AuditLog, overwritten: OverwrittenByt
         max_bytes=settings.vault.max_bytes,
         wanted=file_filter(settings),
     )
+
+
+def _open_shares(settings: Settings, ledger: Ledger) -> Shares:
+    return Shares(ledger, inbox=settings.vault.inbox, never=settings.share.never)
 
 
 def _build_sync(

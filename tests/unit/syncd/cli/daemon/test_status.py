@@ -7,9 +7,10 @@ import json
 import os
 import re
 import signal
+import sqlite3
 import subprocess
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
@@ -125,9 +126,11 @@ def test_watching_in_json_is_an_object_a_line(served):
 
 
 def test_looking_changes_nothing(served):
+    [catalog] = served.state.glob("index/*/vault.db")
+    with closing(sqlite3.connect(f"file:{catalog}?mode=ro", uri=True)) as database:
+        # The note is written to its store a second or more after it was indexed.
+        until(lambda: database.execute("select count(*) from unsettled").fetchone() == (0,))
     folders = [path for path in served.state.rglob("*.lance") if path.is_dir()]
-    # The note is written to its store a second after it was indexed.
-    until(lambda: all(time.time() - path.stat().st_mtime > 2 for path in folders))
     before = {path: path.stat().st_mtime_ns for path in folders}
     began = time.monotonic()
     served.run("status")
