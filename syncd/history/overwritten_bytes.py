@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from index.document_ids import sha256
 from index.errors import Unavailable
@@ -31,6 +31,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
 # Small versions that were overwritten together: a line of JSON, digest → offset behind that line, and then the versions.
 _BUNDLE: Final = re.compile(r"[0-9a-f]{16}\.bundle\Z")
 BUNDLED: Final = 16_384  # most bytes of a version in a bundle
+_HEAD: Final = 1 << 20  # most bytes that are read of the first line of a bundle
 _PIECE: Final = 1 << 20
 LARGEST: Final = 1 << 28  # bytes of a version that is read into memory, more than any note has
 
@@ -179,7 +180,7 @@ class OverwrittenBytes:
 
     def _list_kept(self) -> Iterator[tuple[float, int, Path]]:
         """Yield everything stored: time, size, path."""
-        with suppress(FileNotFoundError), os.scandir(self._folder) as entries:
+        with suppress(OSError), os.scandir(self._folder) as entries:
             for entry in entries:
                 if _NAME.match(entry.name) or _BUNDLE.match(entry.name):
                     with suppress(OSError):
@@ -259,9 +260,14 @@ def _read_bundle(file: Path) -> dict[str, int]:
     """Return the digests of the versions in a bundle, and where in the file each begins; none if it can't be read."""
     try:
         with file.open("rb") as opened:
-            offsets: dict[str, int] = json.loads(opened.readline())
-            return {digest: opened.tell() + int(offset) for digest, offset in offsets.items()}
-    except (OSError, ValueError, AttributeError, TypeError) as error:
+            offsets: dict[str, Any] = json.loads(head := opened.readline(_HEAD))
+            size = os.fstat(opened.fileno()).st_size - len(head)
+            return {
+                digest: len(head) + offset
+                for digest, offset in offsets.items()
+                if isinstance(offset, int) and 0 <= offset < size
+            }
+    except (OSError, ValueError, AttributeError, RecursionError) as error:
         log.warning("could not read stored versions: %s", error)
         return {}
 

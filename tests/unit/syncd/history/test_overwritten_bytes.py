@@ -9,6 +9,7 @@ import shutil
 import stat
 import threading
 import time
+import tracemalloc
 
 import pytest
 
@@ -74,14 +75,39 @@ def test_small_versions_that_are_overwritten_together_share_a_file(overwritten, 
     assert [raw for raw in raws if overwritten.holds(sha(raw))] == [large, small[3], small[4]]
 
 
-@pytest.mark.parametrize("wrong", [b"", b"{}", b"[]\n", b"\xff\n", b'{"x": "y"}\n'], ids=repr)
+WRONG = [b"", b"{}", b"[]\n", b"\xff\n", b'{"x": "y"}\n', b"[" * 100_000 + b"\n"]
+WRONG += [b'{"%s": %s}\n' % (sha(b"one").encode(), at) for at in (b"1e999", b"-9999", b"9" * 20, b"1.5", b"null")]
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=lambda wrong: repr(wrong[-12:]))
 def test_of_a_damaged_bundle_nothing_is_there_and_the_next_one_is_read(overwritten, tmp_path, wrong):
     overwritten.keep_all([b"one", b"two"])
     (bundle,) = (tmp_path / "past").iterdir()
     bundle.write_bytes(wrong)
-    assert not overwritten.holds(sha(b"one"))
+    assert not overwritten.holds(sha(b"one")) and overwritten.read(sha(b"one")) is None
+    with overwritten.open(sha(b"one")) as file:
+        assert file is None
     overwritten.keep_all([b"two", b"three"])
     assert [overwritten.read(sha(raw)) for raw in (b"one", b"two", b"three")] == [None, b"two", b"three"]
+
+
+def test_a_huge_file_with_the_name_of_a_bundle_is_not_read_into_memory(overwritten, tmp_path):
+    overwritten.keep_all([b"one", b"two"])
+    with (tmp_path / "past" / f"{0:016x}.bundle").open("wb") as file:
+        file.truncate(1 << 28)
+    tracemalloc.start()
+    try:
+        assert overwritten.read(sha(b"one")) == b"one"
+        assert tracemalloc.get_traced_memory()[1] < 1 << 24
+    finally:
+        tracemalloc.stop()
+
+
+def test_without_its_folder_nothing_is_kept_and_nothing_fails(overwritten, tmp_path):
+    (tmp_path / "past").write_text("a file of somebody else")
+    overwritten.keep(b"one")
+    overwritten.keep_all([b"one", b"two"])
+    assert not overwritten.holds(sha(b"one")) and overwritten.read(sha(b"one")) is None and overwritten.prune() == 0
 
 
 def test_of_a_torn_bundle_the_versions_before_the_tear_are_there(overwritten, tmp_path):
