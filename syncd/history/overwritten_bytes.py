@@ -160,6 +160,9 @@ class OverwrittenBytes:
         packed = [zlib.compress(raw, 1) for raw in versions.values()]
         offsets = dict(zip(versions, accumulate(map(len, packed), initial=0), strict=False))
         data = b"".join([json.dumps(offsets).encode(), b"\n", *packed])
+        if len(data) > self._most // SHARE:
+            run_together(self.keep, versions.values())
+            return
         name = f"{secrets.token_hex(8)}.bundle"
         draft = _Draft(self._folder, self._most // SHARE)
         try:

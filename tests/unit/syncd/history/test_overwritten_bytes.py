@@ -75,6 +75,12 @@ def test_small_versions_that_are_overwritten_together_share_a_file(overwritten, 
     assert [raw for raw in raws if overwritten.holds(sha(raw))] == [large, small[3], small[4]]
 
 
+def test_each_of_many_versions_is_kept_that_are_together_larger_than_one_file_may_be(overwritten):
+    raws = [os.urandom(BUNDLED) for _ in range(32)]
+    overwritten.keep_all(raws)
+    assert [overwritten.read(sha(raw)) for raw in raws] == raws
+
+
 WRONG = [b"", b"{}", b"[]\n", b"\xff\n", b'{"x": "y"}\n', b"[" * 100_000 + b"\n"]
 WRONG += [b'{"%s": %s}\n' % (sha(b"one").encode(), at) for at in (b"1e999", b"-9999", b"9" * 20, b"1.5", b"null")]
 
