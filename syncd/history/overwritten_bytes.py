@@ -159,19 +159,21 @@ class OverwrittenBytes:
     def _keep_bundle(self, versions: Mapping[str, bytes]) -> None:
         packed = [zlib.compress(raw, 1) for raw in versions.values()]
         offsets = dict(zip(versions, accumulate(map(len, packed), initial=0), strict=False))
-        data = b"".join([json.dumps(offsets).encode(), b"\n", *packed])
+        head = json.dumps(offsets).encode() + b"\n"
+        data = b"".join([head, *packed])
         if len(data) > self._most // SHARE:
             run_together(self.keep, versions.values())
             return
-        name = f"{secrets.token_hex(8)}.bundle"
+        file = self._folder / f"{secrets.token_hex(8)}.bundle"
         draft = _Draft(self._folder, self._most // SHARE)
         try:
             draft.write_packed(data)
-            size = draft.rename(name)
+            size = draft.rename(file.name)
         finally:
             draft.close()
         with self._lock:
-            self._bundled = None
+            if self._bundled is not None and size:
+                self._bundled |= {digest: (file, len(head) + offset) for digest, offset in offsets.items()}
         self._add_size(size)
 
     def _add_size(self, size: int) -> None:

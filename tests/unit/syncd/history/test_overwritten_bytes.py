@@ -116,6 +116,14 @@ def test_without_its_folder_nothing_is_kept_and_nothing_fails(overwritten, tmp_p
     assert not overwritten.holds(sha(b"one")) and overwritten.read(sha(b"one")) is None and overwritten.prune() == 0
 
 
+def test_bundles_are_not_read_again_for_each_new_one(overwritten, monkeypatch):
+    overwritten.keep_all([b"one", b"two"])
+    assert overwritten.holds(sha(b"one"))
+    monkeypatch.setattr(overwritten_bytes, "_read_bundle", None)
+    overwritten.keep_all([b"three", b"four", b"five"])
+    assert [overwritten.read(sha(raw)) for raw in (b"one", b"four", b"five")] == [b"one", b"four", b"five"]
+
+
 def test_of_a_torn_bundle_the_versions_before_the_tear_are_there(overwritten, tmp_path):
     raws = [os.urandom(1_000) for _ in range(4)]
     overwritten.keep_all(raws)
