@@ -54,7 +54,7 @@ def plan_return(
         raise Problem(f"the properties of {path} can't be changed line by line: {error}") from error
     target = _return_path(snapshot, entry, path)
     exact = raw == made and path == entry.target and target == entry.source
-    files = _returnable_files(snapshot, list(steps.values()))
+    files = _returnable_files(snapshot, journal, list(steps.values()))
     moves = {path: target} | {step.path: step.twin for step in files}
     updates = plan_link_updates(snapshot.vault, moves, texts={path: text}, inbox=snapshot.inbox)
     if not exact and path in updates.changes:
@@ -134,14 +134,19 @@ def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     raise AssertionError
 
 
-def _returnable_files(snapshot: VaultSnapshot, steps: Sequence[FileChange]) -> list[FileChange]:
-    """Return the stored files that moved with the note and still exist. Raises Conflict if another file took an old path.
+def _returnable_files(snapshot: VaultSnapshot, journal: ChangeJournal, steps: Sequence[FileChange]) -> list[FileChange]:
+    """Return the stored files that moved with the note and are not back yet. Raises Conflict if another file took an old path.
 
     The note would return with a link to that file."""
-    moved = [step for step in steps if step.twin and step.now]
-    if taken := next((step.twin for step in moved if snapshot.vault.exists(step.twin)), None):
+    left = [step for step in steps if step.twin and not step.now]
+    if taken := next((step.path for step in left if journal.current_digest(step) not in ("", step.was)), None):
         raise Conflict(f"{taken} is another file now; rename or move it, then try again")
-    return [step for step in moved if snapshot.vault.stat(step.path) is not None]
+    vault = snapshot.vault
+    return [
+        step
+        for step in steps
+        if step.twin and step.now and vault.stat(step.path) is not None and not vault.exists(step.twin)
+    ]
 
 
 def _restorable_notes(

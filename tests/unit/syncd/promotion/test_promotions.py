@@ -338,6 +338,17 @@ def test_a_note_returns_without_a_stored_file_that_is_gone(world):
     assert files(world).keys() == before.keys() - {"Captures/default/Files/report.pdf"}
 
 
+def test_a_note_returns_to_its_stored_file_that_is_in_its_old_place_again(world, tmp_path):
+    stored(world)
+    before = files(world)
+    promote(world, "f1", to="Papers")
+    (world.vault / "Captures/default/Files").mkdir(exist_ok=True)
+    (world.vault / "Papers/report.pdf").rename(world.vault / "Captures/default/Files/report.pdf")
+    promotions(world).unpromote("f1")
+    assert files(world).keys() == before.keys()
+    assert files(world)["Captures/default/Files/report.pdf"] == before["Captures/default/Files/report.pdf"]
+
+
 def test_a_note_does_not_return_to_a_file_that_is_not_its_own(world):
     stored(world)
     promote(world, "f1", to="Papers")
