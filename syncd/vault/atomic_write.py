@@ -46,13 +46,16 @@ def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode:
 
 @dataclass(frozen=True, slots=True)
 class OpenReplacement:
-    """Describes the new data of the file `name` in an open folder. The file is open as `old`, and must be as it `was`."""
+    """Describes the new data of the file `name` in an open folder. The file is open as `old`, and must be as it `was`.
+
+    With `before`, it must also have these bytes: where times are coarse, as on FAT, two edits can have the same one."""
 
     folder: int
     name: str
     data: bytes
     old: int
     was: Stat
+    before: bytes | None = None
 
 
 def replace(calls: Calls, folder: int, name: str, data: bytes, *, old: int, was: Stat) -> Stat:
@@ -73,7 +76,7 @@ def replace_all(calls: Calls, files: Sequence[OpenReplacement]) -> list[Stat]:
         for file, (temp, _), new in zip(files, temps, made, strict=True):
             original = calls.exchange(file.folder, temp, file.name)
             undo.callback(_swap_back, calls, file, temp, new)
-            if to_stat(original or _stat(file.folder, temp)) != file.was:
+            if to_stat(original or _stat(file.folder, temp)) != file.was or not _has_bytes(file.old, file.before):
                 raise FileChanged
         run_together(calls.fsync, {file.folder for file in files})
         undo.pop_all()
@@ -84,6 +87,16 @@ def replace_all(calls: Calls, files: Sequence[OpenReplacement]) -> list[Stat]:
 
 def _stat(folder: int, name: str) -> os.stat_result:
     return os.stat(name, dir_fd=folder, follow_symlinks=False)
+
+
+def _has_bytes(file: int, before: bytes | None) -> bool:
+    """Return whether the open file has these bytes; True if they are not known."""
+    at = 0
+    while before is not None and (piece := os.pread(file, len(before) + 1 - at, at)):
+        if piece != before[at : at + len(piece)]:
+            return False
+        at += len(piece)
+    return before is None or at == len(before)
 
 
 def run_together(call: Callable[[T], object], items: Collection[T]) -> None:

@@ -335,7 +335,7 @@ class Vault:
                     if folder not in folders:
                         folders[folder], _ = opened.enter_context(self._open_parent(path))
                     raw, was = self._read_unchanged(old, digest)
-                files.append(atomic_write.OpenReplacement(folders[folder], name, data, old, was))
+                files.append(atomic_write.OpenReplacement(folders[folder], name, data, old, was, raw))
                 before.append(raw)
             opened.enter_context(self._replacing(changes, before))
             with self._translate_errors(changes[0].path if len(changes) == 1 else f"one of {len(changes)} files"):

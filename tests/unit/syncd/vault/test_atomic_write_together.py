@@ -132,3 +132,21 @@ def test_an_edit_of_one_of_several_files_stays_when_they_are_put_back(several, w
         replace_all()
     theirs = {path: f"{path} is theirs".encode() for path in ("a/old.md", "a/second.md")}
     assert state(root) == {"a": None, "b": None, "b/third.md": ONE, **theirs}
+
+
+@pytest.mark.parametrize("calls", ["newest calls", "no links"])
+def test_an_edit_that_keeps_size_and_time_stays(several, calls):
+    """FAT stores times in steps of two seconds, so two saves of a checkbox in a row have the same time."""
+    real, mine = dataclasses.replace(Calls(), **CALLS[calls]), ONE.swapcase()
+
+    def fsync(file):
+        if not stat.S_ISDIR(os.fstat(file).st_mode):
+            was = (root / "b/third.md").stat()
+            (root / "b/third.md").write_bytes(mine)
+            os.utime(root / "b/third.md", ns=(was.st_atime_ns, was.st_mtime_ns))
+        real.fsync(file)
+
+    root, replace_all = several(calls=dataclasses.replace(real, fsync=fsync))
+    with pytest.raises(Conflict, match="has changed"):
+        replace_all()
+    assert state(root) == {"a": None, "b": None, "a/old.md": ONE, "a/second.md": ONE, "b/third.md": mine}
