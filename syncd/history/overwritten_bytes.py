@@ -147,14 +147,16 @@ class OverwrittenBytes:
         """Return the file with this version, and the offset at which it begins; None if it is not stored."""
         if not _NAME.match(digest):
             return None
-        if (self._folder / digest).is_file():
-            return self._folder / digest, 0
-        with self._lock:
-            if self._bundled is None:
-                files = [file for _, _, file in sorted(self._list_kept()) if _BUNDLE.match(file.name)]
-                self._bundled = {at: (file, offset) for file in files for at, offset in _read_bundle(file).items()}
-            place = self._bundled.get(digest)
-        return place if place and place[0].is_file() else None
+        with suppress(PermissionError):  # the folder is closed to this user
+            if (self._folder / digest).is_file():
+                return self._folder / digest, 0
+            with self._lock:
+                if self._bundled is None:
+                    files = [file for _, _, file in sorted(self._list_kept()) if _BUNDLE.match(file.name)]
+                    self._bundled = {at: (file, offset) for file in files for at, offset in _read_bundle(file).items()}
+                place = self._bundled.get(digest)
+            return place if place and place[0].is_file() else None
+        return None
 
     def _keep_bundle(self, versions: Mapping[str, bytes]) -> None:
         packed = [zlib.compress(raw, 1) for raw in versions.values()]
