@@ -232,7 +232,7 @@ def _notice_replaced_edits(settings: Settings, vault: AuditedVault, edits: HandE
     def parse_note(raw: bytes, path: str, stat: Stat) -> Document:
         return parse(raw, path, mtime_ms=stat.mtime_ms, inbox=inbox, collections=collections)
 
-    vault.on_replace = lambda path, raw: edits.notice_replaced(path, raw, captures.index, parse_note)
+    vault.on_replace = lambda path, raw, new: edits.notice_replaced(path, raw, new, captures.index, parse_note)
 
 
 def _build_unlogged_changes(

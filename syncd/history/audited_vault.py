@@ -40,8 +40,8 @@ class AuditedVault(Vault):
         super().__init__(root, **options)
         self._audit, self._inbox, self._overwritten = audit, inbox, overwritten
         self.reservations = WriteReservations()
-        # Called with the path and the bytes of a capture that is about to be replaced: they may contain an unread edit.
-        self.on_replace: Callable[[str, bytes], object] = lambda *_: None
+        # Called with the path, the bytes and the new bytes of a capture that is about to be replaced: the old ones may contain an unread edit.
+        self.on_replace: Callable[[str, bytes, bytes], object] = lambda *_: None
 
     def ignores(self, path: str, *, folder: bool = False) -> bool:
         """Return whether a path is not indexed: as `Vault.ignores`, or because it is a generated context."""
@@ -68,7 +68,7 @@ class AuditedVault(Vault):
             self._check_allowed(change.path, raw, change.data)
             is_capture = is_note(change.path) and locate(change.path, self._inbox).scope == "captures"
             if is_capture and not TAKING_BACK.get():
-                self.on_replace(change.path, raw)
+                self.on_replace(change.path, raw, change.data)
         self._keep_overwritten(*before)
         with self._logging(
             *(

@@ -107,12 +107,20 @@ class HandEdits:
         return not any(defect.name in TORN for defect in document.defects)
 
     def notice_replaced(
-        self, path: str, raw: bytes, index: Index, parsed: Callable[[bytes, str, Stat], Document]
+        self, path: str, raw: bytes, new: bytes, index: Index, parsed: Callable[[bytes, str, Stat], Document]
     ) -> None:
-        """Notice an edit in the bytes of a note that Memex is about to replace, and that no pass may have read yet."""
-        entry = index.manifest.get(path)
-        if (entry is None or entry.digest != sha256(raw)) and (stat := self._vault.stat(path)):
+        """Notice an edit in the bytes of a note that Memex is about to replace, and that no pass may have read yet.
+
+        An updated link raises the version without a stamp, so the edit goes on waiting for its own."""
+        entry, stat = index.manifest.get(path), self._vault.stat(path)
+        if stat is None:
+            return
+        if entry is None or entry.digest != sha256(raw):
             self.notice_edit(parsed(raw, path, stat), stat, index)
+        if edit := self._rows.get(path):
+            before, after = parsed(raw, path, stat), parsed(new, path, stat)
+            if after.version > edit.version and after.updated_at == before.updated_at:
+                self._save(replace(edit, version=after.version))
 
     def stamp_properties(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
         """Return the properties to write into an edited note, {} for none; None while a Git operation is under way."""

@@ -4,7 +4,8 @@ import pytest
 
 from index.errors import Conflict, Unavailable
 from index.topics.summary_and_tags import Enrichment
-from tests.support.hand_edits import AT, front, settled, written
+from syncd.notes.timestamps import iso
+from tests.support.hand_edits import AT, front, settled, stamps, written
 from tests.support.parsed_notes import parse
 from tests.support.world import promote
 
@@ -71,7 +72,9 @@ def test_a_write_over_an_edit_that_is_not_indexed_hides_no_edit(world, space, te
             space.update_note("mine", None, tags=["agent"], version=read)
         world.run()
     assert front(file)["tags"] == ["by-hand"]
-    assert space.get("mine").record.version == read + 1
+    version, updated_at = stamps(file)
+    assert version == read + (2 if write is promote_linked else 1)  # an updated link counts too
+    assert updated_at is not None
     settled(world)
 
 
@@ -120,8 +123,22 @@ def test_a_write_over_an_edit_of_a_renamed_note_hides_no_edit(world, space):
     promote_linked(world, space)
     assert "[[Other]]" in file.read_text()
     world.run()
-    assert space.get("mine").record.version == 2
+    assert stamps(file) == (3, iso(AT + 1))  # the link and the edit
     settled(world)
+
+
+def test_an_edit_stays_safe_from_agents_although_a_link_is_updated_before_its_stamp(slow):
+    file = written(slow, NOTE)
+    written(slow, LINKED, OTHER)
+    slow.run()
+    written(slow, file.read_text().replace("before", "by-hand"), at=None)
+    slow.run()
+    promote(slow, OTHER)
+    for _ in range(2):  # before the next pass, and after
+        with pytest.raises(Conflict, match="just edited"):
+            slow.app.agent_access.workspace("default").update_note("mine", None, tags=["agent"])
+        slow.run()
+    assert front(file)["tags"] == ["by-hand"]
 
 
 @pytest.mark.parametrize(
