@@ -160,7 +160,7 @@ class VaultMCP(MCPServer[Any]):
         try:
             operation = self._called.get(name)
             if operation is None:
-                near = did_you_mean(name[:64], [known.safe_name for known in self._called.values()])
+                near = did_you_mean(name[:64], [tool.name for tool in await self.list_tools()])
                 raise InvalidArgument(f"no tool {name[:64]!a}{append_advice(near, 'to list all tools: tools/list')}")
             carried = (context.request_context.meta if context else None) or {}
             async with report_progress(context) as progress:

@@ -170,6 +170,22 @@ def test_the_list_can_be_narrowed_but_narrowing_is_no_right(rim):
     assert not run(hidden()).is_error
 
 
+def test_a_misspelt_tool_is_answered_with_the_nearest_one_that_the_caller_sees(rim):
+    async def call(**headers):
+        async with client(rim, **headers) as mcp:
+            return failed(await mcp.call_tool("capture_thougt", {}))["message"]
+
+    assert 'Did you mean "capture_thought"?' in run(call())
+    assert "capture_thought" not in run(call(X_MCP_Readonly="true"))
+    assert "capture_thought" not in run(call(X_MCP_Toolsets="kb"))
+
+    async def call_dotted():
+        async with client(rim, X_MCP_Tool_Names="dotted") as mcp:
+            return failed(await mcp.call_tool("memory.serch", {}))["message"]
+
+    assert 'Did you mean "memory.search"?' in run(call_dotted())
+
+
 def test_the_setting_narrows_too(tmp_path):
     with running(tmp_path / "state", mcp=McpSettings(toolsets=("kb",), tool_names="dotted")) as rim:
 
