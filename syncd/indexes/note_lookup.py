@@ -14,7 +14,7 @@ from typing import Final
 from index.document_ids import choose_owner, path_id
 from index.errors import InvalidArgument, NotFound
 from index.model import Record
-from index.names import append_advice, did_you_mean, fold, stem
+from index.names import append_advice, did_you_mean, fold, nearest_name, note_name, stem
 from index.scope.index import Index
 from index.search.successors import find_linked, follow_links
 from syncd.vault.location import ARCHIVE
@@ -85,11 +85,19 @@ def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind:
             f"no {kind} {reference[:200]!r}; a note with this title is at {paths[0]!r}: name it by its path"
         )
     if "/" in reference or reference.endswith(".md"):
-        names = [path for index in indexes for path in index.manifest.copy()]
+        nearest = _nearest_path(reference[:200], [path for index in indexes for path in index.manifest.copy()])
+        near = did_you_mean(nearest, [nearest])
     else:
         names = [title for index in indexes for _, title, *_ in index.note_names() if fold(title) != fold(reference)]
-    near = did_you_mean(reference[:200], names)
+        near = did_you_mean(reference[:200], names)
     return NotFound(f"no {kind} {reference[:200]!r}{append_advice(near, advice)}")
+
+
+def _nearest_path(wanted: str, paths: Sequence[str]) -> str:
+    """Return the path that a misspelt one probably means; "" = none. Names decide first, because all paths in a folder look alike."""
+    name = nearest_name(note_name(wanted), map(note_name, paths))
+    alike = [path for path in paths if note_name(path) == name]
+    return nearest_name(wanted, alike) or next(iter(alike), "")
 
 
 def find_candidates(

@@ -168,6 +168,10 @@ def test_a_misspelt_path_is_answered_with_the_nearest_path(world, capsys):
     for words in (("get",), ("log",), ("promote",)):
         assert ask(world, *words, "Captures/default/Nota 0.md") == 4, words
         assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err, words
+    assert ask(world, "get", "Capture/Note 0.md") == 4
+    assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err
+    assert ask(world, "get", "Captures/default/Zebra.md") == 4
+    assert "Did you mean" not in capsys.readouterr().err, "a note is not near because it is in the same folder"
     assert ask(world, "get", "Elsewhere/Nothing alike.md") == 4
     err = capsys.readouterr().err
     assert err.startswith("memex: no note 'Elsewhere/Nothing alike.md'; to find notes: memex ")
