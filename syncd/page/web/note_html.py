@@ -26,7 +26,7 @@ _WIKILINK: Final = re.compile(r"(!?)\[\[([^\[\]\r\n|#]*)(#[^\[\]\r\n|]*)?(?:\|([
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:|//|\\")
 _CALLOUT: Final = re.compile(r"\[!([^\]|]+)(?:\|[^\]]*)?\][+-]?[ \t]*")
 _TASK: Final = re.compile(r"\[(.)\] ")
-_BLOCK_ID: Final = re.compile(r"(?:\A|[ \t]+)\^[A-Za-z0-9-]+[ \t]*\Z")
+_BLOCK_ID: Final = re.compile(r"(?:\A|\s+)\^[A-Za-z0-9-]+[ \t]*\Z")
 _ALIGNMENT: Final = re.compile(r"text-align:(left|right|center)")
 
 
@@ -163,7 +163,8 @@ def _title_callout(tokens: Sequence[Token], at: int, children: list[Token]) -> N
 
 def _hide_block_id(tokens: Sequence[Token], at: int, children: list[Token]) -> None:
     """Hide the block id at the end of a paragraph, such as ` ^o1` of a fact, as Obsidian's reading view does."""
-    if at == 0 or tokens[at - 1].type != "paragraph_open" or children[-1].type != "text":
+    ends_in_text = at > 0 and tokens[at - 1].type == "paragraph_open" and children[-1].type == "text"
+    if not ends_in_text or not _BLOCK_ID.search(tokens[at].content):  # in Markdown: `**e**^2` has none, nor has `\^2`
         return
     children[-1].content, hidden = _BLOCK_ID.subn("", children[-1].content)
     if hidden and not children[-1].content and len(children) > 1 and children[-2].type in ("softbreak", "hardbreak"):
