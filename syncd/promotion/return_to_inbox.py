@@ -98,7 +98,7 @@ def _read_promoted(snapshot: VaultSnapshot, entry: Entry, path: str) -> bytes:
     if torn := next((defect.name for defect in document.defects if defect.name in TORN), None):
         raise Problem(HINDERING[torn])
     if document.claimed_id != entry.document_id:
-        raise lost
+        raise Problem(HINDERING["bad-frontmatter"]) if not document.writable else lost
     return raw
 
 

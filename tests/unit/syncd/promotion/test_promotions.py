@@ -203,6 +203,17 @@ def test_another_note_at_the_path_of_a_promoted_one_does_not_enter_the_inbox(wor
     assert files(world) == before
 
 
+def test_a_promoted_note_whose_properties_can_not_be_read_stays_and_says_so(world):
+    promote(world, "c1", to="Birds")
+    note = world.vault / "Birds/Heron.md"
+    note.write_text(note.read_text().replace("tags: [herons]", "tags: [herons"))
+    world.run()
+    before = files(world)
+    with pytest.raises(Problem, match="its properties can't be read: repair them"):
+        promotions(world).unpromote("c1")
+    assert files(world) == before
+
+
 def test_nothing_at_the_destination_is_overwritten(world):
     world.write("Birds/heron.md", "mine\n")  # not even indexed, and spelled otherwise
     with pytest.raises(TakenDestination, match=r"Birds/heron\.md"):
