@@ -31,6 +31,7 @@ from syncd.cli.terminal import result_text
 
 ALL_SKIPPED = 5
 SHOWN = 20  # most notes that are listed before the question
+_NONE_LEFT = "nothing to undo: no write by an agent matches, or all are undone already"
 
 
 @click.command("log", cls=Command)
@@ -105,7 +106,7 @@ def undo(
             _confirm_many(result)
             shown = None if id is None else [note["entries"] for note in result["done"]]
             result = ask("undo", {**wanted, "shown": shown})
-    nothing = "nothing to undo" if since is None else "nothing to undo: agents wrote nothing in this time"
+    nothing = "nothing to undo" if since is None else _NONE_LEFT
     print_answer(result, lambda: format_undo(result, dry_run=dry_run, nothing=nothing))
     return ALL_SKIPPED if result["skipped"] and not result["done"] else 0
 

@@ -273,6 +273,8 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert (number, "brought back" in out, "nothing was changed" in out) == (0, True, True)
     number, out, _ = memex("undo", "--yes", "--since", "1h", "--key", "codex")
     assert (number, "brought back" in out) == (0, True)
+    nothing = "nothing to undo: no write by an agent matches, or all are undone already\n"
+    assert memex("undo", "--yes", "--since", "1h", "--key", "codex")[1] == nothing
     again = out.rpartition(" undo ")[2].strip()
     assert memex("undo", "--yes", again)[0] == 0
     assert not (world.vault / other.path).exists()
@@ -281,7 +283,6 @@ def test_the_commands_tell_and_take_back(world, memex):
     assert (number, "left alone: 1" in out) == (5, True)
     assert memex("undo", "--yes", "--since", "1m", "--workspace", "nowhere")[0] == 4
     (world.vault / "Captures/empty").mkdir()
-    nothing = "nothing to undo: agents wrote nothing in this time\n"
     assert memex("undo", "--yes", "--since", "1m", "--workspace", "empty")[1] == nothing
     assert memex("undo", "--yes", "nothing-of-that-name")[0] == 4
     number, _, err = memex("undo", "--yes", "--since", "1h", "--key", "nobody")
