@@ -6,6 +6,7 @@ import os
 import threading
 import time
 import unicodedata
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -436,6 +437,11 @@ def test_nothing_of_a_withheld_note_is_left_after_the_maintenance(world, made_s)
 
 
 def bytes_of(world):
-    """All bytes of the files of the shared index."""
-    files = [file for top in Path(world.state).rglob("shared*") for file in (top, *top.rglob("*")) if file.is_file()]
-    return b"\n".join([str(file).encode() + file.read_bytes() for file in files])
+    """All bytes of the files of the shared index at a moment when no temporary file of a late write becomes a file of it."""
+    for _ in range(100):
+        files = [
+            file for top in Path(world.state).rglob("shared*") for file in (top, *top.rglob("*")) if file.is_file()
+        ]
+        with suppress(FileNotFoundError):
+            return b"\n".join([str(file).encode() + file.read_bytes() for file in files])
+    raise AssertionError("files come and go all the time")
