@@ -144,7 +144,7 @@ class Index(Reader):
         """Return the prepared document if its stored rows can stay; None if they must be replaced."""
         entry = self.manifest.get(document.path)
         if document.type == "entity" or entry is None or not entry.digest or not entry.embedded:
-            return None  # an entity's facts have rows too
+            return None  # an entity's facts have rows of their own, so an entity is always written
         record = self.catalog.record_at(document.path)
         if record is None or record.digest != entry.digest or not has_same_rows(document, record):
             return None

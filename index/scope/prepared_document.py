@@ -46,10 +46,8 @@ def fingerprint(identity: str, sizes: Sizes) -> str:
 
 
 def has_same_rows(document: Document, record: Record) -> bool:
-    """Return whether `document` would have the stored rows of `record`, so that at most other properties have changed.
-
-    For an entity the answer is False, because its facts have separate rows."""
-    return document.type != "entity" and all(getattr(document, name) == getattr(record, name) for name in ROW_FIELDS)
+    """Return whether the passages of `document` would have the stored rows of `record`, so that at most other properties have changed."""
+    return all(getattr(document, name) == getattr(record, name) for name in ROW_FIELDS)
 
 
 def quarter_bytes(texts: Sequence[str]) -> list[int]:

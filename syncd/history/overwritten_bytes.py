@@ -245,7 +245,7 @@ class _Draft:
             self._path.unlink(missing_ok=True)
 
     def write_packed(self, packed: bytes) -> None:
-        """Write bytes that are packed already."""
+        """Write bytes that are packed already; does nothing once the file could not be made or was given up."""
         if self._file is None:
             return
         self._size += len(packed)

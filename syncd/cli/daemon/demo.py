@@ -63,9 +63,8 @@ class DemoAddress:
 
     port: int
     key: str
-    is_shown: bool = (
-        True  # whether a demo has printed the key; one that was killed before, or printed to a closed stdout, has not
-    )
+    # Whether a demo has printed the key; not if stdout was closed, or the demo was killed before.
+    is_shown: bool = True
 
 
 @click.command(cls=Command)
