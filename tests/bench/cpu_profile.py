@@ -33,6 +33,7 @@ def main() -> None:
             time.sleep(0.02)
         show("a start, until the first hybrid answer", one.ask("cpu"), 1)
         one.settled()
+        one.ask("run", job="context")  # its first run after a start reads all captures
         asked, stamp = vaults.questions(TIMES), time.time_ns()
         calls: dict[str, Callable[[int], object]] = {
             "list_recent(limit=1) over MCP": lambda _: one.tool("list_recent", limit=1),
