@@ -14,7 +14,9 @@ import re
 import secrets
 import threading
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from array import array
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from itertools import accumulate
 from pathlib import Path
@@ -32,6 +34,7 @@ _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
 _BUNDLE: Final = re.compile(r"[0-9a-f]{16}\.bundle\Z")
 BUNDLED: Final = 16_384  # most bytes of a version in a bundle
 _HEAD: Final = 1 << 20  # most bytes that are read of the first line of a bundle
+_NUMBER_BITS: Final = 24  # of 64; they count more bundles than a folder has
 _PIECE: Final = 1 << 20
 LARGEST: Final = 1 << 28  # bytes of a version that is read into memory, more than any note has
 
@@ -45,8 +48,7 @@ class OverwrittenBytes:
         self._folder, self._days, self._most = state / FOLDER, days, most
         self._lock = threading.Lock()
         self._size: int | None = None  # total size; counted when it is first needed
-        # Of the versions in bundles: file and offset by digest; read when it is needed.
-        self._bundled: dict[str, tuple[Path, int]] | None = None
+        self._bundles: _BundleList | None = None  # read when it is needed
 
     def keep_all(self, versions: Sequence[bytes]) -> None:
         """Store these bytes as `keep` does; small ones in one file, because each file costs a sync of the disk."""
@@ -133,7 +135,7 @@ class OverwrittenBytes:
                     gone += 1
             self._size = size
             if gone:
-                self._bundled = None  # a newer bundle may have a version of one that went
+                self._bundles = None  # so that it does not grow with bundles that are gone
         return gone
 
     def _renew(self, digest: str) -> bool:
@@ -151,11 +153,13 @@ class OverwrittenBytes:
             if (self._folder / digest).is_file():
                 return self._folder / digest, 0
             with self._lock:
-                if self._bundled is None:
+                if self._bundles is None:
                     files = [file for _, _, file in sorted(self._list_kept()) if _BUNDLE.match(file.name)]
-                    self._bundled = {at: (file, offset) for file in files for at, offset in _read_bundle(file).items()}
-                place = self._bundled.get(digest)
-            return place if place and place[0].is_file() else None
+                    self._bundles = _BundleList((file.name, _read_bundle(file)) for file in files)
+                names = self._bundles.names(digest)
+            for file in (self._folder / name for name in names):
+                if (offset := _read_bundle(file).get(digest)) is not None:
+                    return file, offset
         return None
 
     def _keep_bundle(self, versions: Mapping[str, bytes]) -> None:
@@ -174,8 +178,8 @@ class OverwrittenBytes:
         finally:
             draft.close()
         with self._lock:
-            if self._bundled is not None and size:
-                self._bundled |= {digest: (file, len(head) + offset) for digest, offset in offsets.items()}
+            if self._bundles is not None and size:
+                self._bundles.add(file.name, offsets)
         self._add_size(size)
 
     def _add_size(self, size: int) -> None:
@@ -193,6 +197,37 @@ class OverwrittenBytes:
                     with suppress(OSError):
                         stat = entry.stat(follow_symlinks=False)
                         yield stat.st_mtime, stat.st_size, self._folder / entry.name
+
+
+class _BundleList:
+    """Finds the bundles with a version, in 8 bytes for each version: the first bits of its digest, and a bundle's number.
+
+    Other digests can begin alike, so the caller looks into the bundle."""
+
+    def __init__(self, bundles: Iterable[tuple[str, Iterable[str]]]) -> None:
+        self._names = array("Q")  # of 16 hexadecimal digits, the oldest bundle first
+        rows = array("Q", (row for name, digests in bundles for row in self._rows(name, digests)))
+        self._versions = array("Q", sorted(rows))
+
+    def add(self, name: str, digests: Iterable[str]) -> None:
+        """Add the newest bundle."""
+        for row in self._rows(name, digests):
+            insort(self._versions, row)
+
+    def names(self, digest: str) -> list[str]:
+        """Return the names of the bundles that may have this version, the newest first."""
+        first = bisect_left(self._versions, _row(digest, 0))
+        end = bisect_left(self._versions, _row(digest, 0) + (1 << _NUMBER_BITS), first)
+        numbers = (row & ((1 << _NUMBER_BITS) - 1) for row in reversed(self._versions[first:end]))
+        return [f"{self._names[number]:016x}.bundle" for number in numbers]
+
+    def _rows(self, name: str, digests: Iterable[str]) -> Iterator[int]:
+        self._names.append(int(name.partition(".")[0], 16))
+        yield from (_row(digest, len(self._names) - 1) for digest in digests)
+
+
+def _row(digest: str, number: int) -> int:
+    return int(digest[: (64 - _NUMBER_BITS) // 4], 16) << _NUMBER_BITS | number
 
 
 class _Draft:
@@ -272,8 +307,10 @@ def _read_bundle(file: Path) -> dict[str, int]:
             return {
                 digest: len(head) + offset
                 for digest, offset in offsets.items()
-                if isinstance(offset, int) and 0 <= offset < size
+                if _NAME.match(digest) and isinstance(offset, int) and 0 <= offset < size
             }
+    except FileNotFoundError:  # removed meanwhile
+        return {}
     except (OSError, ValueError, AttributeError, RecursionError) as error:
         log.warning("could not read stored versions: %s", error)
         return {}

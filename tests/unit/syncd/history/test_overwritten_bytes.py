@@ -17,6 +17,7 @@ from index.errors import Unavailable
 from syncd.history import overwritten_bytes
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.overwritten_bytes import BUNDLED, OverwrittenBytes
+from syncd.history.overwritten_bytes import _read_bundle as read_bundle
 from tests.support.world import World
 
 
@@ -117,11 +118,25 @@ def test_without_its_folder_nothing_is_kept_and_nothing_fails(overwritten, tmp_p
 
 
 def test_bundles_are_not_read_again_for_each_new_one(overwritten, monkeypatch):
-    overwritten.keep_all([b"one", b"two"])
-    assert overwritten.holds(sha(b"one"))
-    monkeypatch.setattr(overwritten_bytes, "_read_bundle", None)
+    for number in range(9):
+        overwritten.keep_all([b"one", b"%d" % number])
+    assert overwritten.holds(sha(b"0"))
+    read = []
+    monkeypatch.setattr(overwritten_bytes, "_read_bundle", lambda file: read.append(file) or read_bundle(file))
     overwritten.keep_all([b"three", b"four", b"five"])
     assert [overwritten.read(sha(raw)) for raw in (b"one", b"four", b"five")] == [b"one", b"four", b"five"]
+    assert len(read) == 3
+
+
+def test_the_list_of_bundled_versions_is_small(overwritten, tmp_path):
+    for number in range(40):
+        overwritten.keep_all([b"%d of %d" % (at, number) for at in range(100)])
+    tracemalloc.start()
+    try:
+        assert overwritten.read(sha(b"7 of 7")) == b"7 of 7"
+        assert tracemalloc.get_traced_memory()[0] < 4_000 * 20
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_a_torn_bundle_the_versions_before_the_tear_are_there(overwritten, tmp_path):
