@@ -78,46 +78,46 @@ class OverwrittenBytes:
 
     def holds(self, digest: str) -> bool:
         """Return whether a version is stored."""
-        return self._find(digest) is not None
+        return next(self._find(digest), None) is not None
 
     def read(self, digest: str) -> bytes | None:
         """Return the version with this SHA-256, without writing to the disk; None when it is not stored or is damaged.
 
         Raises Unavailable if it is larger than `LARGEST`."""
-        place = self._find(digest)
-        if place is None:
-            return None
-        try:
-            pieces, size = [], 0
-            for piece in _decompress(*place):
-                pieces.append(piece)
-                size += len(piece)
-                if size > LARGEST:
-                    raise Unavailable("a stored version is too large to be shown", retryable=False)
-        except OSError as error:
-            log.warning("could not read a stored version: %s", error.strerror)
-            return None
-        raw = b"".join(pieces)
-        return raw if sha256(raw) == digest else None
+        for file, offset in self._find(digest):
+            try:
+                raw = _read(file, offset)
+            except OSError as error:
+                log.warning("could not read a stored version: %s", error.strerror)
+                continue
+            if sha256(raw) == digest:
+                return raw
+        return None
 
     @contextmanager
     def open(self, digest: str) -> Iterator[Path | None]:
         """Yield a private file with this SHA-256 during the block; None when it is not stored.
 
         Raises Unavailable if the file can't be written, for example because the disk is full."""
-        place = self._find(digest)
-        if place is None:
-            yield None
-            return
         copy = self._folder / f".out.{secrets.token_hex(4)}"
         try:
-            try:
-                intact = _unpack(*place, copy) == digest
-            except OSError as error:
-                raise Unavailable(f"a stored version can't be unpacked: {error.strerror}") from error
-            yield copy if intact else None
+            yield copy if self._unpack(digest, copy) else None
         finally:
-            copy.unlink(missing_ok=True)
+            with suppress(OSError):
+                copy.unlink()
+
+    def _unpack(self, digest: str, copy: Path) -> bool:
+        """Write the version to `copy`; return False if it is not stored."""
+        failure = None
+        for file, offset in self._find(digest):
+            try:
+                if _unpack(file, offset, copy) == digest:
+                    return True
+            except OSError as error:
+                failure = error
+        if failure is not None:
+            raise Unavailable(f"a stored version can't be unpacked: {failure.strerror}") from failure
+        return False
 
     def prune(self, before: float = 0.0) -> int:
         """Remove versions that were kept before then (epoch seconds), and the oldest ones beyond the size limit; return how many."""
@@ -145,13 +145,13 @@ class OverwrittenBytes:
             return True
         return False
 
-    def _find(self, digest: str) -> tuple[Path, int] | None:
-        """Return the file with this version, and the offset at which it begins; None if it is not stored."""
+    def _find(self, digest: str) -> Iterator[tuple[Path, int]]:
+        """Yield each file with this version, and the offset at which it begins; any of them can be damaged."""
         if not _NAME.match(digest):
-            return None
+            return
         with suppress(PermissionError):  # the folder is closed to this user
             if (self._folder / digest).is_file():
-                return self._folder / digest, 0
+                yield self._folder / digest, 0
             with self._lock:
                 if self._bundles is None:
                     files = [file for _, _, file in sorted(self._list_kept()) if _BUNDLE.match(file.name)]
@@ -159,8 +159,7 @@ class OverwrittenBytes:
                 names = self._bundles.names(digest)
             for file in (self._folder / name for name in names):
                 if (offset := _read_bundle(file).get(digest)) is not None:
-                    return file, offset
-        return None
+                    yield file, offset
 
     def _keep_bundle(self, versions: Mapping[str, bytes]) -> None:
         packed = [zlib.compress(raw, 1) for raw in versions.values()]
@@ -316,10 +315,20 @@ def _read_bundle(file: Path) -> dict[str, int]:
         return {}
 
 
+def _read(file: Path, offset: int) -> bytes:
+    pieces, size = [], 0
+    for piece in _decompress(file, offset):
+        pieces.append(piece)
+        size += len(piece)
+        if size > LARGEST:
+            raise Unavailable("a stored version is too large to be shown", retryable=False)
+    return b"".join(pieces)
+
+
 def _unpack(source: Path, offset: int, target: Path) -> str:
     """Decompress `source` from `offset` on into `target`, and return the SHA-256 of what could be read."""
     digest = hashlib.sha256()
-    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    fd = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     with os.fdopen(fd, "wb") as out:
         for piece in _decompress(source, offset):
             digest.update(piece)

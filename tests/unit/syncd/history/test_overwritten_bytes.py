@@ -157,6 +157,27 @@ def test_a_version_of_two_bundles_is_there_until_the_newer_one_goes(overwritten,
     assert [overwritten.read(sha(raw)) for raw in (b"both", b"old", b"new")] == [b"both", None, b"new"]
 
 
+@pytest.mark.parametrize("newer", ["file", "bundle"])
+def test_an_intact_version_is_found_behind_a_newer_damaged_one(overwritten, tmp_path, newer):
+    overwritten.keep_all([b"both", b"old"])
+    (older,) = (tmp_path / "past").iterdir()
+    os.utime(older, (1000, 1000))
+    if newer == "file":
+        overwritten.keep(b"both")
+    else:
+        overwritten.keep_all([b"both", b"new"])
+    (damaged,) = set((tmp_path / "past").iterdir()) - {older}
+    raw = damaged.read_bytes()
+    damaged.write_bytes(raw[:-20] + bytes(byte ^ 255 for byte in raw[-20:]))
+    for store in (overwritten, OverwrittenBytes(tmp_path, days=30, most=1 << 20)):
+        assert store.read(sha(b"both")) == b"both"
+        with store.open(sha(b"both")) as file:
+            assert file is not None and file.read_bytes() == b"both"
+        assert set((tmp_path / "past").iterdir()) == {older, damaged}
+    with pytest.raises(BlockingIOError), overwritten.open(sha(b"both")):
+        raise BlockingIOError  # an error of the caller, not of the file
+
+
 def test_bundles_count_to_the_bound(tmp_path):
     overwritten = OverwrittenBytes(tmp_path, days=30, most=100_000)
     for _ in range(40):
