@@ -80,23 +80,6 @@ def write_file(file: ClientFile, state: FileState, text: str) -> Path | None:
         return Path(str(file) + ending)
 
 
-def undo_write(file: ClientFile, state: FileState, text: str) -> None:
-    """Undo the write of `text`, without a backup of it: the file is as in `state` again, or gone if it did not exist.
-
-    Raises Conflict if the file has changed since."""
-    written = read_file(file)
-    if written.was is None or written.text != text:
-        raise _changed(file)
-    with _explain_errors(file), _open_folder(file, make=False) as folder:
-        if state.was is not None:
-            _replace(file, folder, _name(file), state.text.encode(), written.was)
-            return
-        try:
-            atomic_write.remove(_CALLS, folder, _name(file), was=written.was)
-        except atomic_write.FileChanged:
-            raise _changed(file) from None
-
-
 _CALLS = Calls()
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, from_dict
 from index.timings import now_ms
 from syncd.cli.terminal.result_text import format_time
-from syncd.clients.client_file import ClientFile, read_file, undo_write, write_file
+from syncd.clients.client_file import ClientFile, read_file, write_file
 from syncd.clients.client_formats import (
     CLIENTS,
     Client,
@@ -70,6 +70,10 @@ class ConnectionRequest:
     def key_name(self) -> str:
         """Return the name of the client's key in the audit log, in commits and in lists."""
         return f"{self.id}@{_host()}" + ("" if self.name == USUAL else f" {self.name}")
+
+    def pending_name(self, secret: str) -> str:
+        """Return the name of a new key until the client's file has it: as if made on a host that has no other key."""
+        return f"{self.id}@+{_key_id(secret)}" + ("" if self.name == USUAL else f" {self.name}")
 
     def is_named(self, key_name: str) -> bool:
         """Return whether a key of this name was made for this connection, whatever the name of the host was."""
@@ -225,12 +229,15 @@ def make_connection(ask: Ask, request: ConnectionRequest, url: str) -> Connectio
     if _check_new_key(ask, request) and not request.renew:
         _refuse_written_key(ask, request)
     secret = _make_secret()
-    _replace_key(ask, request, secret)
+    _replace_key(ask, request, secret, request.key_name)
     return request.connection(url, secret)
 
 
 def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str) -> WrittenEntry:
     """Write the entry into the client's file, unless it is already there with a valid key.
+
+    A new key is created before the file is written, and the earlier one revoked after that, so the key in the file is
+    always valid.
 
     Raises KeyInUse, or ForeignEntry if the file has an entry of that name whose key is not from this vault; with `renew`, it
     replaces both."""
@@ -244,25 +251,32 @@ def write_entry(ask: Ask, request: ConnectionRequest, file: ClientFile, url: str
     earlier = None if secret else _check_new_key(ask, request)
     made = secret or _make_secret()
     text = servers.put(request.connection(url, made), entry if entry_key else {})  # values that the owner added stay
-    changed = ServerEntries(file, request, text).read() != entry
-    backup = write_file(file, state, text) if changed else None  # first: if it fails, the earlier key must stay valid
     if secret:
-        return WrittenEntry(backup, changed, ends)
+        changed = ServerEntries(file, request, text).read() != entry
+        return WrittenEntry(write_file(file, state, text) if changed else None, changed, ends)
+    _replace_key(ask, request, made, request.key_name if earlier is None else request.pending_name(made))
     try:
-        _replace_key(ask, request, made)
-    except BaseException:  # also Ctrl-C: the file must not keep a key that does not exist
+        backup = write_file(file, state, text)
+    except BaseException:  # also Ctrl-C: no key stays that is in no file
         with suppress(MemexError):
-            undo_write(file, state, text)
+            if read_file(file).text != text:
+                ask("key.revoke", {"name": _key_id(made)})
         raise
+    if earlier is not None:  # last: until here, the earlier key must stay valid
+        ask("key.rename", {"id": _key_id(made), "name": request.key_name})
     ended = _revoke_entry_key(ask, request, entry_key)
     notices = (*ended, *find_valid_keys(ask, request, entry_key, of_other_hosts=request.renew))
-    return WrittenEntry(backup, changed, ends, earlier is not None, notices)
+    return WrittenEntry(backup, True, ends, earlier is not None, notices)
 
 
 def _make_secret() -> str:
     from syncd.workspaces.api_keys import make_secret  # noqa: PLC0415 - it brings SQLite, which other commands don't need
 
     return make_secret()
+
+
+def _key_id(secret: str) -> str:
+    return secret.split("_")[1]
 
 
 def _check_new_key(ask: Ask, request: ConnectionRequest) -> dict[str, Any] | None:
@@ -297,10 +311,10 @@ def _compose(workspace: str) -> str:
     return unicodedata.normalize("NFC", workspace)
 
 
-def _replace_key(ask: Ask, request: ConnectionRequest, secret: str) -> None:
-    """Create the client's key with this secret, and revoke the earlier one."""
+def _replace_key(ask: Ask, request: ConnectionRequest, secret: str, name: str) -> None:
+    """Create the client's key with this secret and name, and revoke the earlier one of this name."""
     rights = {"workspaces": [request.workspace], "scopes": list(SCOPES)}
-    ask("key.replace", {"name": request.key_name, **rights, "secret": secret})
+    ask("key.replace", {"name": name, **rights, "secret": secret})
 
 
 def _reusable_secret(ask: Ask, request: ConnectionRequest, entry: Any) -> tuple[str, int | None]:

@@ -96,6 +96,7 @@ def key_operations(agent_access: AgentAccess, keys: ApiKeys, state: Path) -> dic
     return {
         "key.create": create,
         "key.replace": lambda arguments, _: _replace_key(agent_access, keys, arguments),
+        "key.rename": lambda arguments, _: _rename_key(keys, arguments),
         "key.check": check,
         "key.list": list_keys,
         "key.revoke": revoke,
@@ -112,6 +113,11 @@ def _replace_key(agent_access: AgentAccess, keys: ApiKeys, arguments: Arguments)
     if not SECRET.fullmatch(fields["secret"]):
         raise InvalidArgument("the secret of a key has the form mx_ID_SECRET")
     return _key_fields(keys.create(arguments["name"], **fields, replaces=True, now=now_ms())[0])
+
+
+def _rename_key(keys: ApiKeys, arguments: Arguments) -> dict[str, Any]:
+    """Give the key with an id another name, and revoke the earlier key of this name."""
+    return _key_fields(keys.rename(arguments["id"], arguments["name"], now=now_ms()))
 
 
 def _rotate_key(keys: ApiKeys, state: Path, arguments: Arguments) -> dict[str, Any]:

@@ -154,6 +154,22 @@ class ApiKeys:
             self._note_revoked(earlier, now)
         self._keys[key.id] = (key, digest, _NOBODY)
 
+    def rename(self, key_id: str, name: str, *, now: int) -> ApiKey:
+        """Give a key another name; the earlier key of that name is revoked in the same transaction."""
+        with self._lock:
+            self._load()
+            key, *digests = self._keys[key_id]
+            earlier, renamed = self._find_key(name), replace(key, name=name)
+            with self._ledger.transaction():
+                if earlier is not None:
+                    self._write_revoked(earlier, now)
+                self._ledger.execute("UPDATE keys SET name = ? WHERE id = ?", (name, key_id))
+                self._log_event("renamed", renamed, now)
+            if earlier is not None:
+                self._note_revoked(earlier, now)
+            self._keys[key_id] = (renamed, digests[0], digests[1])
+        return renamed
+
     def rotate(
         self,
         name_or_id: str,
@@ -411,33 +427,20 @@ def _old_end(key: ApiKey) -> int | None:
 
 
 def _key_of_row(row: tuple[object, ...]) -> ApiKey:
-    (
-        key_id,
-        name,
-        scopes,
-        workspaces,
-        surfaces,
-        created_at,
-        expires_at,
-        revoked_at,
-        last_used_at,
-        serial,
-        old_until,
-        namespace,
-        *_,
-    ) = row
+    key_id, name, scopes, workspaces, surfaces, *times, namespace, _, _ = row
+    created_at, expires_at, revoked_at, last_used_at, serial, old_until = map(_as_time, times)
     return ApiKey(
         id=str(key_id),
         name=str(name),
         scopes=frozenset(str(scopes).split(",")),
         workspaces=None if workspaces is None else _composed(json.loads(str(workspaces))),
         surfaces=frozenset(str(surfaces).split(",")),
-        created_at=_as_time(created_at) or 0,
-        expires_at=_as_time(expires_at),
-        revoked_at=_as_time(revoked_at),
-        last_used_at=_as_time(last_used_at),
-        serial=_as_time(serial) or 1,
-        old_until=_as_time(old_until),
+        created_at=created_at or 0,
+        expires_at=expires_at,
+        revoked_at=revoked_at,
+        last_used_at=last_used_at,
+        serial=serial or 1,
+        old_until=old_until,
         namespace=None if namespace is None else unicodedata.normalize("NFC", str(namespace)),
     )
 

@@ -149,6 +149,7 @@ COMMANDS = [
     "key.create",
     "key.history",
     "key.list",
+    "key.rename",
     "key.replace",
     "key.revoke",
     "key.rotate",

@@ -184,7 +184,7 @@ def key_reset(yes: bool) -> None:
 
 @key.command("history")
 def key_history() -> None:
-    """List the history of the keys: created, rotated, revoked, reset."""
+    """List the history of the keys: created, renamed, rotated, revoked, reset."""
     events = ask("key.history", {})
     rows = [
         (result_text.format_time(event["at"], None), event["event"], event["name"], event["id"]) for event in events

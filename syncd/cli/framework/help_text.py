@@ -160,7 +160,7 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
             "create a read-only key that expires after 30 days",
         ),
     ),
-    "key history": (("memex key history", "list when keys were created, rotated, revoked or reset"),),
+    "key history": (("memex key history", "list when keys were created, renamed, rotated, revoked or reset"),),
     "key list": (("memex key list", "list names, rights and expiry; never a secret"),),
     "key reset": (("memex key reset", "create a new owner's key, even when no daemon runs"),),
     "key revoke": (("memex key revoke --yes claude", "end the key immediately"),),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
-from index.errors import Unavailable
+from index.errors import Conflict, Unavailable
 from index.timings import now_ms
-from syncd.clients.client_file import ClientFile
+from syncd.clients import connections
+from syncd.clients.client_file import ClientFile, write_file
 from syncd.clients.client_formats import CLIENTS
 from syncd.clients.connections import (
     ConnectionRequest,
@@ -117,19 +120,57 @@ def test_a_key_that_was_not_made_is_in_no_file(world, tmp_path, error, before):
     assert not any(secrets[0] in file.read_text() for file in tmp_path.glob("client.json*"))
 
 
-def test_a_file_that_another_program_changed_meanwhile_stays_and_the_first_error_is_reported(world, tmp_path):
-    request, error = request_of(tmp_path), Unavailable("the disk is full")
+@pytest.mark.parametrize("connected", [False, True])
+def test_a_file_that_another_program_changed_meanwhile_stays_and_no_new_key_does(world, tmp_path, connected):
+    request = request_of(tmp_path, renew=True)
+    if connected:
+        write_entry(asker(world), request, request.file, URL)
+    keys = live(world)
 
     def ask(name, arguments):
         if name == "key.replace":
             (tmp_path / "client.json").write_text("{}")
-            raise error
         return asker(world)(name, arguments)
 
-    with pytest.raises(Unavailable) as raised:
+    with pytest.raises(Conflict, match="another program"):
         write_entry(ask, request, request.file, URL)
-    assert raised.value is error
     assert (tmp_path / "client.json").read_text() == "{}"
+    assert live(world) == keys
+
+
+class Killed(BaseException):
+    """Stands for a kill: nothing is cleaned up after it, because no operation answers any more."""
+
+
+@pytest.mark.parametrize("name", ["memex", "work"])
+@pytest.mark.parametrize("steps", range(10))
+def test_a_client_whose_renewal_is_killed_keeps_a_valid_key(world, tmp_path, monkeypatch, steps, name):
+    request, settings, left = request_of(tmp_path, name=name, renew=True), tmp_path / "client.json", [steps]
+    write_entry(asker(world), request, request.file, URL)
+    first = settings.read_text()
+
+    def step(work, *arguments):
+        if left[0] == 0:
+            raise Killed
+        left[0] -= 1
+        return work(*arguments)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(connections, "write_file", partial(step, write_file))
+        with suppress(Killed):
+            write_entry(partial(step, asker(world)), request, request.file, URL)
+    assert steps < 9 or left[0]  # the last one is not killed
+    assert asker(world)("key.check", {"secret": secret_in(settings, name)}) is not None
+    again = write_entry(asker(world), request, request.file, URL)  # it completes what was killed
+    assert settings.read_text() != first
+    assert asker(world)("key.check", {"secret": secret_in(settings, name)})["name"] == request.key_name
+    others = set(live(world).values()) - {secret_in(settings, name).split("_")[1]}
+    assert all(any(other in notice for notice in again.notices) for other in others)
+    assert len(others) <= 1
+
+
+def secret_in(settings, name):
+    return json.loads(settings.read_text())["mcpServers"][name]["headers"]["Authorization"].removeprefix("Bearer ")
 
 
 def test_a_key_that_stays_valid_is_named(world, tmp_path, monkeypatch):

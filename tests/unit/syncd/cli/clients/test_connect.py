@@ -330,13 +330,13 @@ def test_a_file_that_can_not_be_written_keeps_the_key_that_is_in_it(world, capfd
     assert run_command(["connect", "cursor", "--write"]) == 0
     before = (Path.home() / FILES["cursor"]).read_bytes()
     secret = key_in_entry(entry_of(world, "cursor"))
-    made = len(world.app.opened.keys.list())
+    valid = [key.id for key in keys(world).values()]
     monkeypatch.setattr(client_file, "_CALLS", client_file.Calls(exchange=fail))
     assert run_command(["connect", "cursor", "--write", "--renew"]) != 0
     assert "can't be read or written" in capfd.readouterr().err
     assert (Path.home() / FILES["cursor"]).read_bytes() == before
     assert opened_by(world, secret).name == "cursor@desk"
-    assert len(world.app.opened.keys.list()) == made, "no key is made for nothing"
+    assert [key.id for key in keys(world).values()] == valid
 
 
 def test_a_key_that_could_not_be_made_is_in_no_file(world, capfd):
