@@ -13,7 +13,7 @@ import click
 
 from index.errors import InvalidArgument, MemexError, PermissionDenied, Unavailable, from_dict
 from index.names import pluralize
-from syncd.cli.framework.arguments import tags_option, wait_for_jobs, workspace_option
+from syncd.cli.framework.arguments import YES, confirm, tags_option, wait_for_jobs, workspace_option
 from syncd.cli.framework.commands import (
     Command,
     Event,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 # ruff: noqa: PLC0415 - only this command needs the code that recognizes file types and copies files
 
 ASKED: Final = 500  # most jobs in one wait request
+ASK_ABOVE: Final = 100  # files that are added without a question
 
 Ask = Callable[[str, Mapping[str, Any]], Any]
 
@@ -47,14 +48,23 @@ Ask = Callable[[str, Mapping[str, Any]], Any]
 @click.option("--name", help="The file name for stdin, such as report.pdf.")
 @click.option("--dry-run", is_flag=True, help="Show what would be added, and change nothing.")
 @click.option("--no-wait", is_flag=True, help="Don't wait until the files have been read.")
+@YES
 def addfile(
-    paths: tuple[str, ...], name: str | None, dry_run: bool, no_wait: bool, tags: tuple[str, ...], **rest: str | None
+    paths: tuple[str, ...],
+    *,
+    name: str | None,
+    dry_run: bool,
+    no_wait: bool,
+    tags: tuple[str, ...],
+    yes: bool,
+    **rest: str | None,
 ) -> None:
     """Add files to the inbox: Memex stores each file, and a note with its text.
 
     PATH is a file, a folder (with its subfolders), a pattern in quotes, or - for stdin with --name. Memex reads Markdown,
     text, HTML, CSV, JSON, PDF, Word, PowerPoint and Excel files. Hidden files, files of other types and files that were added
-    before are skipped, with one line each. Without a daemon, the command reads the files itself, one after the other."""
+    before are skipped, with one line each. At a terminal, Memex asks before it adds more than 100 files. Without a daemon, the
+    command reads the files itself, one after the other."""
     if ("-" in paths) != (name is not None) or ("-" in paths and len(paths) > 1):
         raise InvalidArgument(
             "- must be the only PATH and needs --name, as in: memex addfile - --name report.pdf < report.pdf"
@@ -62,7 +72,7 @@ def addfile(
     fields = {key: value for key, value in rest.items() if value is not None} | {"tags": list(tags), "source": "cli"}
     with show_progress() as show, open_session() as ask:
         checked = ask("file.check", fields)
-        adding = AddedFiles(ask, fields, show, checked["largest"], dry=dry_run)
+        adding = AddedFiles(ask, fields, show, checked["largest"], dry=dry_run, yes=yes)
         if name is None:
             adding.add_paths(paths)
         else:
@@ -82,6 +92,7 @@ class AddedFiles:
     show: Callable[[Event], None]
     largest: int
     dry: bool
+    yes: bool
     files: list[dict[str, Any]] = field(default_factory=list)
     _jobs: dict[str, dict[str, Any]] = field(default_factory=dict)  # id → the record of its file
     _known: dict[str, str] = field(default_factory=dict)  # digest → the first file with it
@@ -102,6 +113,8 @@ class AddedFiles:
         if self.fields.get("title") and len(local_files) > 1:
             raise InvalidArgument(f"--title works for one file, and there are {len(local_files):,}")
         total, before = sum(file.size for file in local_files), 0
+        if not self.dry:
+            self._confirm(len(local_files), total)
         for number, file in enumerate(local_files):
             if self.dry:
                 self._record(file.path, "found")
@@ -116,6 +129,14 @@ class AddedFiles:
                         self._record(left.path, "skipped", "not tried")
                     break
             before += file.size
+
+    def _confirm(self, count: int, total: int) -> None:
+        """Show how much is about to be added; at a terminal, ask whether to add so many files."""
+        many = f"{pluralize(count, 'file')} ({result_text.format_size(total)})"
+        if count > ASK_ABOVE and not self.yes and sys.stdin is not None and sys.stdin.isatty():
+            confirm(f"Add {many}? To see the list and add nothing, answer n and use --dry-run.", yes=False)
+        elif count > 1:
+            print_message(f"memex: adding {many}")
 
     def add_stdin(self, name: str) -> None:
         """Add the file from stdin."""

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, tzinfo
 from typing import Any, Final, Literal
 
+from index.names import pluralize
 from index.text.hidden_characters import escape_hidden, format_escape
 from syncd.cli.terminal.text_width import hang_indent, pad, width
 from syncd.notes.timestamps import zoned_time
@@ -134,6 +135,13 @@ def format_time(
     """Format a time for people."""
     # Not strftime: its %Y writes the year 1 with one digit.
     return zoned_time(epoch_ms, zone).replace(tzinfo=None).isoformat(" ", timespec)
+
+
+def format_size(size: int) -> str:
+    """Format a number of bytes: "900 bytes", "4.8 KiB", "1,200.0 MiB"."""
+    if size < 1 << 10:
+        return pluralize(size, "byte")
+    return f"{size / (1 << 10):,.1f} KiB" if size < 1 << 20 else f"{size / (1 << 20):,.1f} MiB"
 
 
 def table(rows: Iterable[Sequence[Any]], head: Sequence[str] = (), *, color: bool = False, longest: int = 100) -> str:

@@ -216,6 +216,7 @@ def test_every_command_that_takes_a_yes_refuses_without_one():
         "key reset",
         "init",
         "searches",
+        "addfile",  # asks only at a terminal, and only about many files
     }
 
 

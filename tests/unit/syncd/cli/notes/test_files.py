@@ -1,6 +1,7 @@
 """`memex addfile` as people call it: through a daemon's door and without one; files, folders, patterns, stdin."""
 
 import errno
+import io
 import json
 import os
 import sys
@@ -15,6 +16,7 @@ import pytest
 from index.errors import InvalidArgument, Unavailable
 from syncd.app import App
 from syncd.cli.main import run_command
+from syncd.cli.notes import files as files_command
 from syncd.daemon.control_socket import ControlServer
 from syncd.installation.vault_setup import set_up_vault
 from syncd.settings.knowledge_base import KbSettings
@@ -245,6 +247,35 @@ def test_a_dry_run_adds_nothing(door, here, ran):
     assert door.left == []
 
 
+class Terminal(io.StringIO):
+    """Where somebody sits."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("files", "words", "at", "code", "said"),
+    [
+        pytest.param(3, [], "y\n", 0, "Add 3 files (4.8 KiB)", id="yes"),
+        pytest.param(3, [], "n\n", 130, "nothing was changed", id="no"),
+        pytest.param(3, ["--yes"], "", 0, "adding 3 files (4.8 KiB)", id="--yes"),
+        pytest.param(2, [], "", 0, "adding 2 files (3.2 KiB)", id="few"),
+        pytest.param(3, [], None, 0, "adding 3 files (4.8 KiB)", id="no terminal"),
+        pytest.param(3, ["--dry-run"], "", 0, "3 would be added", id="--dry-run"),
+    ],
+)
+def test_a_folder_is_counted_before_it_is_added(door, here, capfd, monkeypatch, files, words, at, code, said):
+    monkeypatch.setattr(files_command, "ASK_ABOVE", 2)
+    monkeypatch.setattr("sys.stdin", io.StringIO() if at is None else Terminal(at))
+    for number in range(files):
+        (here / f"{number}.md").write_bytes(b"%d " % number * 820)
+    assert run_command(["addfile", ".", *words]) == code
+    assert said in (text := "".join(capfd.readouterr()))
+    assert ("?" in text) == ("Add" in said or code != 0)
+    assert len(door.read) == (0 if code or "--dry-run" in words else files)
+
+
 def test_without_waiting_the_job_is_told(door, here, ran):
     (here / "a.md").write_bytes(TEXT)
     number, told, _ = ran("a.md", "--no-wait")
@@ -304,7 +335,7 @@ def test_people_read_the_reason_for_each_file_once(door, here, capfd):
     (here / "bad.pdf").write_bytes(b"%PDF-1")
     door.reasons["bad.pdf"] = InvalidArgument("the file is damaged")
     assert run_command(["addfile", "."]) == 2
-    bad, end = capfd.readouterr().err.splitlines()
+    _, bad, end = capfd.readouterr().err.splitlines()
     assert (bad.endswith("bad.pdf: the file is damaged"), end) == (True, "memex: 1 of 2 files could not be added")
     (here / "bad.pdf").write_bytes(b"%PDF-2")
     assert run_command(["addfile", "bad.pdf"]) == 2
