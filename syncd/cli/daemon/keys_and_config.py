@@ -11,7 +11,15 @@ import click
 from index.errors import InvalidArgument, NotFound
 from index.names import did_you_mean
 from index.timings import now_ms
-from syncd.cli.framework.arguments import UNITS, YES, check_workspace, confirm, parse_time, require_terminal
+from syncd.cli.framework.arguments import (
+    UNITS,
+    YES,
+    check_workspace,
+    confirm,
+    name_argument,
+    parse_time,
+    require_terminal,
+)
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
 from syncd.cli.terminal import result_text
@@ -26,7 +34,7 @@ def workspace() -> None:
 
 
 @workspace.command("create")
-@click.argument("name")
+@name_argument("workspace")
 def workspace_create(name: str) -> None:
     """Create the workspace NAME."""
     made = ask("workspace.create", {"name": name})
@@ -67,7 +75,7 @@ def key() -> None:
 
 
 @key.command("create")
-@click.option("--name", required=True, help="A name for the key, such as the agent's name.")
+@name_argument("key")
 @click.option(
     "--workspace",
     "-w",
@@ -83,7 +91,7 @@ def key() -> None:
 def key_create(
     names: tuple[str, ...], all_workspaces: bool, scopes: str, expires: str | None, **fields: str | None
 ) -> None:
-    """Create a key, and print it: Memex shows it only now."""
+    """Create the key NAME, and print it: Memex shows it only now."""
     if bool(names) == all_workspaces:
         raise InvalidArgument("choose the workspaces that the key may access: --workspace NAME, or --all-workspaces")
     asked = {

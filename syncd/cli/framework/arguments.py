@@ -50,6 +50,20 @@ def _split_at_commas(_: click.Context, __: click.Parameter, values: tuple[str, .
     return tuple(tag for value in values for tag in [tag.strip() for tag in value.split(",") if tag.strip()] or [value])
 
 
+def name_argument(what: str) -> Callable[[F], F]:
+    """Return the argument NAME of a command that creates `what`; the option `--name` is another way to give it."""
+
+    def require(ctx: click.Context, _: click.Parameter, value: str | None) -> str:
+        named = ctx.params.pop("named", None)
+        if (value is None) == (named is None):
+            raise InvalidArgument(f"which name should the {what} have? Give it once: {ctx.command_path} NAME")
+        return str(named if value is None else value)
+
+    option = click.option("--name", "named", is_eager=True, help="Another way to give NAME.")
+    argument = click.argument("name", metavar="NAME", required=False, callback=require)
+    return lambda command: argument(option(command))
+
+
 def notes_argument(name: str, metavar: str, *, complete: Callable[..., Any], **more: Any) -> Callable[[F], F]:
     """Return an argument that names notes by id, title or path; a path from the root of the disk, or from here, is one too."""
     return click.argument(name, metavar=metavar, shell_complete=complete, callback=_find_in_vault, **more)

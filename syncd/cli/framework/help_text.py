@@ -154,9 +154,9 @@ EXAMPLES: Mapping[str, tuple[Example, ...]] = {
     "job wait": (("memex job wait 4f0e9d0a 5b1d77c2", "wait until both jobs end"),),
     "job run": (("memex job run list-the-vault --wait", "run a job now, and wait until it ends"),),
     "key create": (
-        ("memex key create --name claude --workspace work", "create a key for one agent"),
+        ("memex key create claude --workspace work", "create a key for one agent"),
         (
-            "memex key create --name report --all-workspaces --scopes read --expires 30d",
+            "memex key create report --all-workspaces --scopes read --expires 30d",
             "create a read-only key that expires after 30 days",
         ),
     ),

@@ -55,6 +55,7 @@ _ARGUMENTS: Final[Mapping[str, str]] = {  # by metavar, or by a command or group
     "audit verify FILE": "an exported log; default: the log of this vault",
     "workspace NAME": "the name of a workspace",
     "perspective NAME": "the name of a perspective",
+    "key create NAME": "a name for the key, such as the agent's name",
     "key NAME": "the name of a key, or its id",
     "node NAME": "the name of an entity",
     "job NAME": "the name of a job; `memex job list` lists them",

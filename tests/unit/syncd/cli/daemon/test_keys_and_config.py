@@ -36,6 +36,21 @@ def test_a_workspace_that_exists_is_not_called_created(world, capfd):
         assert capfd.readouterr().out == answer
 
 
+@pytest.mark.parametrize("line", [["key", "create", "-w", "default"], ["workspace", "create"]], ids=" ".join)
+@pytest.mark.parametrize("words", [["ann"], ["--name", "ann"]], ids=" ".join)
+def test_a_name_is_an_argument_or_an_option(world, capfd, line, words):
+    assert run_command([*line, *words]) == 0
+    assert run_command([line[0], "list"]) == 0
+    assert "ann" in capfd.readouterr().out
+
+
+@pytest.mark.parametrize("line", [["key", "create", "-w", "default"], ["workspace", "create"]], ids=" ".join)
+@pytest.mark.parametrize("words", [[], ["ann", "--name", "bob"]], ids=" ".join)
+def test_without_one_name_nothing_is_created(world, capfd, line, words):
+    assert run_command([*line, *words]) == 2
+    assert f"Give it once: memex {line[0]} create NAME" in capfd.readouterr().err
+
+
 def test_a_revoked_key_names_the_command_that_replaces_it(world, capfd):
     for name, command in (("claude", "memex key create"), ("owner", "memex key reset")):
         made, secret = world.app.opened.keys.create(name, workspaces=None, now=1)
