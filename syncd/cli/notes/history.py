@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import tzinfo
+from itertools import chain, zip_longest
 from typing import Any
 
 import click
@@ -28,6 +29,7 @@ from syncd.cli.framework.commands import ask as asked
 from syncd.cli.framework.completion import captures, keys
 from syncd.cli.framework.printed_commands import way_back
 from syncd.cli.terminal import result_text
+from syncd.cli.terminal.text_width import width
 
 ALL_SKIPPED = 5
 SHOWN = 20  # most notes that are listed before the question
@@ -188,8 +190,13 @@ def _format_notes(done: Sequence[Mapping[str, Any]]) -> list[str]:
 def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> str:
     """Format the events, one line each, with their differences below."""
     blocks = [f"… {result['more']:,} older events; to show more: --limit"] if result["more"] else []
-    for event in result["events"]:
-        blocks.append("  ".join(filter(None, _event_cells(event, zone, color))))
+    plain = [_event_cells(event, zone, color=False) for event in result["events"]]
+    # A cell that ends its line makes no column wider.
+    widths = [max(map(width, column)) for column in zip_longest(*(cells[:-1] for cells in plain), fillvalue="")]
+    for event, texts in zip(result["events"], plain, strict=True):
+        cells = _event_cells(event, zone, color=color)
+        gaps = [" " * (wide + 2 - width(text)) for wide, text in zip(widths, texts[:-1], strict=False)]
+        blocks.append("".join(chain.from_iterable(zip_longest(cells, gaps, fillvalue=""))))
         if "diff" in event:
             if event["restorable"] and not event["commit"]:
                 blocks.append(f"    version {event['after'][:12]}")
@@ -200,26 +207,29 @@ def format_timeline(result: Mapping[str, Any], zone: tzinfo | None, *, color: bo
     return "\n".join(blocks)
 
 
-def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, color: bool) -> tuple[str, ...]:
+def _event_cells(event: Mapping[str, Any], zone: tzinfo | None, *, color: bool) -> list[str]:
+    """Return the cells of an event's line; the last one is not empty."""
     at = result_text.format_time(event["at"], zone, timespec="seconds")
     moved = (
         f"{result_text.line(event['source'], 200)} → {result_text.line(event['path'], 200)}" if event["source"] else ""
     )
     name = f"commit {result_text.colorize(event['commit'][:10], result_text.YELLOW, color)}" if event["commit"] else ""
     if event["what"] == "commit":
-        return at, name, result_text.line(event["author"], 40), result_text.line(event["subject"], 80), moved
-    if event["author"]:
+        what, rest = name, [result_text.line(event["author"], 40), _join(result_text.line(event["subject"], 80), moved)]
+    elif event["author"]:
         how = "" if event["tool"] == event["what"] else f" ({result_text.line(event['tool'], 40)})"
         what = result_text.colorize(result_text.EVENT_VERBS[event["what"]], result_text.BOLD, color)
-        return at, f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name
-    what = f"{result_text.EVENT_VERBS[event['what']]}{' (undone)' if event['undone'] else ''}"
-    who = "" if event["what"] in result_text.UNRECORDED else result_text.line(event["key"] or event["surface"], 40)
-    call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
-    return (
-        at,
-        result_text.colorize(what, result_text.BOLD, color),
-        who,
-        result_text.line(event["tool"], 40),
-        call,
-        moved,
-    )
+        what, rest = _join(f"{what} by {result_text.line(event['author'], 40)}{how}", moved, name), []
+    else:
+        verb = f"{result_text.EVENT_VERBS[event['what']]}{' (undone)' if event['undone'] else ''}"
+        what = result_text.colorize(verb, result_text.BOLD, color)
+        who = "" if event["what"] in result_text.UNRECORDED else result_text.line(event["key"] or event["surface"], 40)
+        call = result_text.colorize(f"call {event['request']}", result_text.DIM, color) if event["request"] else ""
+        rest = [who, result_text.line(event["tool"], 40), call, moved]
+    while rest and not rest[-1]:
+        rest.pop()
+    return [at, what, *rest]
+
+
+def _join(*cells: str) -> str:
+    return "  ".join(filter(None, cells))

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import shutil
+from datetime import UTC
 
+import click
 import pytest
 
 from index.timings import now_ms
@@ -72,6 +74,29 @@ def test_the_log_names_the_versions_that_are_kept(world, capsys):
     assert f"    version {version}\n" in capsys.readouterr().out
     assert ask(world, "undo", "Boat", "--to", version, "--yes") == 0
     assert "one" in (world.vault / "Captures/default/Boat.md").read_text()
+
+
+COMMON = {"at": 0, "source": None, "path": "a.md", "author": None, "commit": None, "undone": False, "request": ""}
+EVENTS = [
+    {"what": "create", "key": "claude-code@desk", "surface": "mcp", "tool": "kb_addnote", "request": "ab12"},
+    {"what": "commit", "commit": "9690eb0031aa", "author": "Ada 要", "subject": "A subject of many words"},
+    {"what": "edit", "key": None, "surface": "", "tool": ""},
+    {"what": "update", "key": None, "surface": "cli", "tool": "updatenote", "request": "cd34", "undone": True},
+    {"what": "promote", "author": "Memex", "tool": "promote", "source": "Captures/default/a.md"},
+]
+
+
+@pytest.mark.parametrize("color", [False, True])
+def test_the_columns_of_the_log_are_aligned(color):
+    result = {"more": 0, "events": [COMMON | event for event in EVENTS]}
+    text = history.format_timeline(result, UTC, color=color)
+    assert click.unstyle(text).splitlines() == [
+        "1970-01-01 00:00:00  created            claude-code@desk  kb_addnote  call ab12",
+        "1970-01-01 00:00:00  commit 9690eb0031  Ada 要            A subject of many words",
+        "1970-01-01 00:00:00  changed outside Memex",
+        "1970-01-01 00:00:00  changed (undone)   cli               updatenote  call cd34",
+        "1970-01-01 00:00:00  promoted by Memex  Captures/default/a.md → a.md",
+    ]
 
 
 def test_an_earlier_version_is_written_byte_for_byte(world, capfdbinary):
