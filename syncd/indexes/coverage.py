@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from index.names import pluralize
 from syncd.vault.listing import Listing
 from syncd.vault.location import locate
 
@@ -23,10 +24,17 @@ def compute_coverage(
     for path in listing.files:
         files[locate(path, inbox).scope].add(path)
     for path, why in listing.skipped.items():
-        skipped[locate(path, inbox).scope][path] = why
+        more = _hidden_notes(path, known) if path in listing.unread else ""
+        skipped[locate(path, inbox).scope][path] = why + more
     return {
         scope: _compute_scope(files[scope], skipped[scope], set(held), listing, failed) for scope, held in known.items()
     }
+
+
+def _hidden_notes(folder: str, known: Mapping[str, Collection[str]]) -> str:
+    """Return the end of a sentence about a folder that can't be read: how many indexed notes are in it."""
+    count = sum(note.startswith(f"{folder}/") for notes in known.values() for note in notes)
+    return f"; this hides {pluralize(count, 'indexed note')} from Memex" if count else ""
 
 
 def _compute_scope(

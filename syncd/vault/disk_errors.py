@@ -45,7 +45,7 @@ def error_text(error: OSError) -> str:
         case errno.EROFS:
             return "the disk is mounted read-only"
         case errno.EACCES | errno.EPERM:
-            return "permission denied; give access to the account that Memex runs under; memex doctor names such a folder of the inbox"
+            return "permission denied; give access to the account that Memex runs under; memex doctor names the folder and the command"
         case errno.EMFILE | errno.ENFILE:
             return "too many files are open"
         case _:

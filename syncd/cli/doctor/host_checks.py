@@ -108,6 +108,16 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("inbox", "ok", f"Memex can read and write {name}/")
 
 
+def check_folders(context: DoctorContext) -> Iterator[Finding]:
+    """Check that all folders of the vault outside the inbox can be read."""
+    inbox = context.vault / context.settings.vault.inbox
+    for name in _walk_folders(context):
+        path = context.vault / name
+        if not os.access(path, os.R_OK | os.X_OK) and inbox not in (path, *path.parents):
+            says = f"Memex has no permission to read {name}/, so searches find its notes as they were before"
+            yield Finding("folders", "wrong", says, f"chmod u+rx {quote_path(path)}")
+
+
 def closed_folders(inbox: Path) -> list[Path]:
     """Return the inbox, or the folders in it, that this user can't read and write; links are not followed."""
     may = os.R_OK | os.W_OK | os.X_OK
@@ -128,12 +138,7 @@ def check_watches(context: DoctorContext) -> Iterator[Finding]:
     limit = _read_number(INOTIFY / "max_user_watches")
     if limit is None or not context.vault.is_dir():
         return
-    try:
-        opened = Vault(context.vault, ignore=context.settings.vault.ignore)
-    except MemexError:
-        return  # `check_vault` reports it
-    with closing(opened):
-        needed = 1 + _count_folders(opened)
+    needed = 1 + sum(1 for _ in _walk_folders(context))
     raise_it = "echo fs.inotify.max_user_watches={} | sudo tee /etc/sysctl.d/60-memex.conf; sudo sysctl --system"
     if needed > limit:
         says = f"{needed:,} folders need one watch each, but only {limit:,} are allowed, so Memex finds changes later, by listing"
@@ -145,15 +150,16 @@ def check_watches(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("watch", "ok", f"{needed:,} folders, and {limit:,} watches are allowed")
 
 
-def _count_folders(opened: Vault) -> int:
-    count, waiting = 0, [""]
-    while waiting:
-        folder = waiting.pop()
-        with suppress(MemexError):  # an unreadable folder can't be watched either
-            names = opened.list_folders(folder)
-            count += len(names)
-            waiting += [f"{folder}/{name}" if folder else name for name in names]
-    return count
+def _walk_folders(context: DoctorContext) -> Iterator[str]:
+    """Yield the paths of all folders of the vault, except hidden and ignored ones; none if `check_vault` reports a problem."""
+    with suppress(MemexError), closing(Vault(context.vault, ignore=context.settings.vault.ignore)) as opened:
+        waiting = [""]
+        while waiting:
+            folder = waiting.pop()
+            with suppress(MemexError):  # an unreadable folder can't be watched either
+                names = [f"{folder}/{name}" if folder else name for name in opened.list_folders(folder)]
+                waiting += names
+                yield from names
 
 
 def _read_number(path: Path) -> int | None:
@@ -350,6 +356,7 @@ HOST_CHECKS = (
     check_versions,
     check_vault,
     check_inbox,
+    check_folders,
     check_files,
     check_sandbox,
     check_port,

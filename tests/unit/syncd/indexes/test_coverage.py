@@ -94,14 +94,12 @@ def test_a_vault_that_is_gone_is_not_counted_and_nothing_is_forgotten(world):
 
 def test_what_cant_be_seen_now_is_kept_and_counted_as_found():
     listing = Listing({"A.md": STAT}, {"Locked": "can't be read"}, complete=False, unread=frozenset({"Locked"}))
-    found = compute_coverage(listing, {"vault": {"A.md", "Locked/B.md"}, "captures": set()}, {}, inbox="Captures")[
-        "vault"
-    ]
-    assert found == {
-        "indexed": 2,
-        "of": 3,
+    known = {"vault": {"A.md", "Locked/B.md", "Locked/C/D.md"}, "captures": set()}
+    assert compute_coverage(listing, known, {}, inbox="Captures")["vault"] == {
+        "indexed": 3,
+        "of": 4,
         "waiting": 0,
-        "skipped": [{"path": "Locked", "reason": "can't be read"}],
+        "skipped": [{"path": "Locked", "reason": "can't be read; this hides 2 indexed notes from Memex"}],
     }
 
 

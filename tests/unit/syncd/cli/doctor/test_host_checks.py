@@ -256,3 +256,14 @@ def test_a_folder_of_the_inbox_that_is_closed_is_named_with_the_command_that_ope
     assert look.is_ == "wrong"
     assert f"read and write {folder.relative_to(clinic.vault)}/" in look.says
     assert look.mend == f"chmod u+rwx {folder}"
+
+
+def test_a_folder_outside_the_inbox_that_is_closed_is_named_with_the_command_that_opens_it(clinic, monkeypatch):
+    (clinic.vault / "Recipes/old soups").mkdir(parents=True)
+    assert list(clinic.look(host_checks.check_folders)) == []
+    closed, may = (clinic.vault / "Recipes/old soups", clinic.vault / "Captures/default"), os.access
+    monkeypatch.setattr(os, "access", lambda path, mode, **more: path not in closed and may(path, mode, **more))
+    look = only(clinic.look(host_checks.check_folders))
+    assert (look.check, look.is_) == ("folders", "wrong")
+    assert "read Recipes/old soups/, so" in look.says
+    assert look.mend == f"chmod u+rx '{closed[0]}'"
