@@ -80,6 +80,8 @@ def html(text, **options):
         ("- [[Heron]]: one ^o1\n  two ^a-1\n- three\n  ^o2", '<ul>\n<li><a href="/note?path=Projects%2FHeron.md">Heron</a>: one ^o1<br />\ntwo</li>\n<li>three</li>\n</ul>'),
         ("> quote\n\n^id", "<blockquote>\n<p>quote</p>\n</blockquote>\n<p></p>"),
         ("**e** `x` ^id", "<p><strong>e</strong> <code>x</code></p>"),
+        ("*e* ^2", "<p><em>e</em></p>"),  # as in Obsidian: digits alone are an id too, at the end of a block
+        ("*e* ^2 and\nx ^3\ny", "<p><em>e</em> ^2 and<br />\nx ^3<br />\ny</p>"),
         ("**e**^2", "<p><strong>e</strong>^2</p>"),
         ("`x`^2", "<p><code>x</code>^2</p>"),
         ("\\^2", "<p>^2</p>"),
