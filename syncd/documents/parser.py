@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from index.document_ids import ID, sha256
-from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
+from index.model import (
+    BAD_VERSION,
+    COLLECTIONS,
+    SEVERAL_COLLECTIONS,
+    UNKNOWN_COLLECTION,
+    Defect,
+    Document,
+    Link,
+    MemoRelation,
+    Node,
+)
 from index.names import base_name, note_name
 from index.text.hidden_characters import hidden_defects
 from index.text.link_schemes import link_defects
@@ -352,7 +362,7 @@ class _OwnProperties:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-            self._add_defect("bad-version", "`version` is not a whole number from 1; Memex uses 1")
+            self._add_defect(BAD_VERSION, "`version` is not a whole number from 1; Memex uses 1")
         return 1
 
     def aliases(self) -> tuple[str, ...]:

@@ -17,7 +17,7 @@ from typing import Final
 from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
-from index.model import Stat
+from index.model import BAD_VERSION, Stat
 from index.names import base_name, fold
 from syncd.documents.parser import parse
 from syncd.links.canvas_link_positions import find_in_canvas
@@ -200,10 +200,14 @@ def _collect_updates(vault: Vault, files: Iterable[str], move: Move, look: _Look
 
 
 def _raise_version(text: str, path: str, inbox: str) -> str:
-    """Return the text of a capture with the next version; a note that has no id yet can't be updated by an agent."""
+    """Return the text of a capture with the next version; a note that has no id yet can't be updated by an agent.
+
+    A value that is no version, such as `version: 1.0.3`, is a person's."""
     document = parse(encode(text), path, mtime_ms=0, inbox=inbox)
+    is_ours = not any(defect.name == BAD_VERSION for defect in document.defects)
     with suppress(FrontmatterError):
-        return edit(text, {"version": document.version + 1}) if document.writable and document.claimed_id else text
+        if document.writable and document.claimed_id and is_ours:
+            return edit(text, {"version": document.version + 1})
     return text
 
 

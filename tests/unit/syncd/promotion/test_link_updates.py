@@ -46,6 +46,20 @@ def test_a_note_that_moves_keeps_its_links_and_those_to_it(filled):
     assert (found.lost, found.unread) == ((), ())
 
 
+@pytest.mark.parametrize(
+    ("value", "then"), [("4", "5"), ("1.0.3", "1.0.3"), ("draft", "draft"), ('"4"', '"4"'), ("0", "0"), ("", "2")]
+)
+def test_a_version_of_a_person_stays_when_a_link_is_updated(filled, value, then):
+    vault = filled(
+        **{
+            "Captures/default/Foo.md": "",
+            "Captures/default/Bar.md": f"---\nid: b\nversion: {value}\n---\n[[Foo]]\n",
+        }
+    )
+    found = plan_link_updates(vault, {"Captures/default/Foo.md": "Captures/default/Boo.md"}, inbox="Captures")
+    assert after(found) == {"Captures/default/Bar.md": f"---\nid: b\nversion: {then}\n---\n[[Boo]]\n"}
+
+
 def test_what_changes_is_in_order_of_path(filled):
     names = [f"{name}.md" for name in random.Random(1).sample(range(100_000), 60)]
     vault = filled(**{"a/Foo.md": "", **dict.fromkeys(names, "[[a/Foo]] and [[a/Gone]]")})
