@@ -5,6 +5,7 @@ if several notes match, the lookup picks none and names them."""
 
 from __future__ import annotations
 
+import difflib
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -20,6 +21,7 @@ from index.search.successors import find_linked, follow_links
 from syncd.vault.location import ARCHIVE
 
 LEAST: Final = 4  # shortest beginning of an id that identifies a note
+NEAR: Final = 0.75  # least likeness of a name that is probably misspelt, though its folder is unknown: 1 letter in 4
 SHOWN: Final = 10  # most notes named when several match
 _MADE: Final = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\Z")  # an id that Memex made
 # A possible beginning of such an id.
@@ -94,8 +96,14 @@ def missing_note(indexes: Iterable[Index], reference: str, advice: str, *, kind:
 
 
 def _nearest_path(wanted: str, paths: Sequence[str]) -> str:
-    """Return the path that a misspelt one probably means; "" = none. Names decide first, because all paths in a folder look alike."""
+    """Return the path that a misspelt one probably means; "" = none. Names decide first, because all paths in a folder look alike.
+
+    If there is no such folder either, only a name that is nearly the same is meant."""
     name = nearest_name(note_name(wanted), map(note_name, paths))
+    folder, _, _ = fold(wanted).rpartition("/")
+    if folder and not any(fold(path).startswith(f"{folder}/") for path in paths):
+        likeness = difflib.SequenceMatcher(None, fold(note_name(wanted)), fold(name)).ratio()
+        name = name if likeness >= NEAR else ""
     alike = [path for path in paths if note_name(path) == name]
     return nearest_name(wanted, alike) or next(iter(alike), "")
 

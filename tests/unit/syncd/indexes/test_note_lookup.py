@@ -165,11 +165,17 @@ def test_every_command_finds_a_capture_by_its_title(world, capsys):
 
 
 def test_a_misspelt_path_is_answered_with_the_nearest_path(world, capsys):
+    world.write("Projects/Heron.md", "Batteries.\n")
+    world.run()
     for words in (("get",), ("log",), ("promote",)):
         assert ask(world, *words, "Captures/default/Nota 0.md") == 4, words
         assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err, words
     assert ask(world, "get", "Capture/Note 0.md") == 4
     assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err
+    assert ask(world, "get", "Nothing/Ther.md") == 4
+    assert "Did you mean" not in capsys.readouterr().err, "neither the folder nor the name is nearly one that exists"
+    assert ask(world, "get", "Ther.md") == 4
+    assert 'Did you mean "Projects/Heron.md"? To ' in capsys.readouterr().err
     assert ask(world, "get", "Captures/default/Zebra.md") == 4
     assert "Did you mean" not in capsys.readouterr().err, "a note is not near because it is in the same folder"
     assert ask(world, "get", "Elsewhere/Nothing alike.md") == 4
