@@ -139,10 +139,12 @@ class OverwrittenBytes:
         return gone
 
     def _renew(self, digest: str) -> bool:
-        """Return whether the version is stored already, and restart its retention time."""
-        with self._lock, suppress(OSError):  # not between the listing and the removal of old versions
-            os.utime(self._folder / digest)
-            return True
+        """Return whether the version is stored already and intact, and restart its retention time."""
+        file = self._folder / digest
+        with suppress(OSError):
+            with self._lock:  # not between the listing and the removal of old versions
+                os.utime(file)
+            return _digest(file) == digest  # a damaged file is replaced
         return False
 
     def _find(self, digest: str) -> Iterator[tuple[Path, int]]:
@@ -333,6 +335,13 @@ def _unpack(source: Path, offset: int, target: Path) -> str:
         for piece in _decompress(source, offset):
             digest.update(piece)
             out.write(piece)
+    return digest.hexdigest()
+
+
+def _digest(file: Path) -> str:
+    digest = hashlib.sha256()
+    for piece in _decompress(file, 0):
+        digest.update(piece)
     return digest.hexdigest()
 
 

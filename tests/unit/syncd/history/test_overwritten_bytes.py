@@ -205,6 +205,17 @@ def test_what_was_damaged_is_not_there(overwritten, tmp_path, wrong):
     assert overwritten.read(sha(b"text")) is None
 
 
+@pytest.mark.parametrize("together", [False, True])
+def test_what_was_damaged_is_stored_again_when_it_is_kept_again(overwritten, tmp_path, together):
+    overwritten.keep(b"text")
+    (tmp_path / "past" / sha(b"text")).write_bytes(b"not packed")
+    if together:
+        overwritten.keep_all([b"text", b"other"])
+    else:
+        overwritten.keep(b"text")
+    assert overwritten.read(sha(b"text")) == b"text"
+
+
 @pytest.mark.parametrize("name", ["", "x", "../ledger.db", "A" * 64, "0" * 63])
 def test_only_a_digest_names_something(overwritten, name):
     overwritten.keep(b"text")
