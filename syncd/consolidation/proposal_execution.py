@@ -278,15 +278,15 @@ class ProposalExecution:
         """Finish a proposal that a crash interrupted; roll it back if somebody changed one of its files."""
         steps = self._journal.steps(entry.seq)
         if entry.kind not in BY_GRAPH and self._journal.find_conflicts(steps):
-            left = self._take_back(entry, steps)
+            left = self._take_back(entry, steps, resumed=True)
             but = f", except in {', '.join(left)}, which somebody else changed" if left else ""
             raise Conflict(f"notes changed while the proposal was carried out, so Memex rolled it back{but}")
         if entry.kind not in BY_GRAPH:  # the graph's changes were made before the journal entry
             self._journal.roll_forward(steps)
         self._end(entry, steps)
 
-    def _take_back(self, entry: Entry, steps: Sequence[FileChange]) -> list[str]:
-        left = self._journal.roll_back(steps)
+    def _take_back(self, entry: Entry, steps: Sequence[FileChange], *, resumed: bool = False) -> list[str]:
+        left = self._journal.roll_back(steps, resumed=resumed)
         about = json.dumps(json.loads(entry.about) | {"left": left})
         self._journal.set_state(entry.seq, "torn" if left else "undone", about=about)
         self._indexed([step.path for step in steps])

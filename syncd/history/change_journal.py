@@ -1,9 +1,10 @@
 """Keep a journal of changes to several files: the old and new state of each is on disk before the first one changes.
 
 Law, tested at every call that changes the disk: after a crash or a failure, the change of all files is complete or
-undone, unless another program changed one of them meanwhile. Files that another program wrote are never touched, and
-files that could not be rolled back are reported. Bytes are certain only until the change has ended: afterwards they are
-kept for an undo as long as other overwritten versions, and the digests remain."""
+undone, unless another program changed one of them meanwhile. Files that another program wrote are never touched, files
+that could not be rolled back are reported, and the only copy of a note or a stored file is never removed. Bytes are
+certain only until the change has ended: afterwards they are kept for an undo as long as other overwritten versions, and
+the digests remain."""
 
 from __future__ import annotations
 
@@ -19,6 +20,7 @@ from typing import Any, Final, Literal, TypeAlias
 from index.document_ids import sha256
 from index.errors import Conflict, MemexError, NotFound
 from syncd.history.audit_log import take_back
+from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.notes.timestamps import DAY_MS
 from syncd.state.ledger import Ledger
 from syncd.vault.vault import Vault
@@ -290,16 +292,33 @@ class ChangeJournal:
 
     def current_digest(self, step: FileChange) -> str:
         """Return the current digest of a step's file, "" = no file. Raises Unavailable when that is unknown."""
-        try:
+        if self._vault.stat(step.path) is None:
+            return "?" if self._vault.exists(step.path) else ""  # ?: a folder or a link of somebody else
+        with suppress(NotFound):
             return self._vault.digest_file(step.path).digest
-        except NotFound:
-            if self._vault.exists(step.path):
-                return "?"  # a folder or a link of somebody else
-            return ""
+        return ""
 
     def find_conflicts(self, steps: Iterable[FileChange]) -> set[str]:
-        """Return the files that have neither their old nor their new state."""
-        return {step.path for step in steps if self.current_digest(step) not in (step.was, step.now)}
+        """Return the files that have neither their old nor their new state, and a stored file that is at neither of its paths."""
+        digests = {step.path: self.current_digest(step) for step in steps}
+        return {
+            step.path
+            for step in steps
+            if digests[step.path] not in (step.was, step.now)
+            or (step.twin and step.now and not digests[step.path] and not digests.get(step.twin))
+        }
+
+    def has_note(self, path: str, id: object) -> bool:
+        """Return whether the file at `path` is a note with this id."""
+        with suppress(MemexError, FrontmatterError):
+            return _note_id(self._vault.read(path)[0]) == id
+        return False
+
+    def has_old_note(self, step: FileChange) -> bool:
+        """Return whether the note that a step removes is still at its path, perhaps edited; False if another file is."""
+        with suppress(FrontmatterError):
+            return self.has_note(step.path, _note_id(step.before or b""))
+        return False
 
     def roll_forward(self, steps: Iterable[FileChange], *, without: Collection[str] = ()) -> None:
         """Make the changes that are not made yet, `without` some files.
@@ -313,19 +332,26 @@ class ChangeJournal:
                 raise Conflict(f"{step.path} has changed meanwhile")
             self._write(step.path, step.was, step.now, step.after, step.twin)
 
-    def roll_back(self, steps: Sequence[FileChange]) -> list[str]:
-        """Undo the changes; return the files that somebody else has changed, and those that can't be restored; all stay as they are."""
-        left = []
+    def roll_back(self, steps: Sequence[FileChange], *, resumed: bool = False) -> list[str]:
+        """Undo the changes; return the files that somebody else has changed, and those that can't be restored; all stay as they are.
+
+        A new file stays too if what it was made from can't be restored: it may be the only copy. `resumed`: the changes were
+        interrupted, so a note may be gone although there is a file at its path."""
+        left: list[str] = []
+        kept: set[str] = set()
         for step in reversed(steps):
             here = self.current_digest(step)
             if here == step.was:
                 continue
-            if here != step.now:
-                left.append(step.path)
-                continue
-            take_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
-            if self.current_digest(step) != step.was:  # for example, somebody has removed the copy of a moved file
-                left.append(step.path)
+            if here == step.now and step.path not in kept:
+                take_back(partial(self._write, step.path, step.now, step.was, step.before, step.twin))
+                if self.current_digest(step) == step.was:
+                    continue
+            left.append(step.path)
+            if step.twin:
+                kept.add(step.twin)
+            elif not step.now and (not here or (resumed and not self.has_old_note(step))):
+                kept |= {other.path for other in steps if not other.was}
         return left
 
     def _write(self, path: str, was: str, now: str, raw: bytes | None, twin: str) -> None:
@@ -353,3 +379,9 @@ class ChangeJournal:
 
 def _decompress(raw: bytes | None) -> bytes | None:
     return None if raw is None else zlib.decompress(raw)
+
+
+def _note_id(raw: bytes) -> object:
+    """Return the `id` property of a note; None if it has none."""
+    values = read_properties(split(decode(raw))[0])
+    return next((value for key, value in values.items() if key.casefold() == "id"), None)

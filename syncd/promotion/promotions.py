@@ -26,7 +26,6 @@ from syncd.git.repository import Repository
 from syncd.history.audit_log import Author, acting_as
 from syncd.history.change_journal import RECENT_MS, ChangeJournal, Entry, FileChange, MovePlan, UnfinishedChanges
 from syncd.indexes import note_lookup
-from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
 from syncd.promotion.link_updates import MoveSeries, plan_link_updates
 from syncd.promotion.plan import (
     CHANGES,
@@ -371,7 +370,8 @@ class Promotions:
         try:
             self.journal.roll_forward(steps)
         except (Conflict, NotFound) as error:
-            self._take_back(entry, steps)
+            if not self._take_back(entry, steps):
+                raise  # a new plan would begin in the middle of this one
             raise _FilesChanged(error.message, retryable=True) from error
         except BaseException:
             self._take_back(entry, steps)
@@ -382,18 +382,21 @@ class Promotions:
         files = {"id": move_plan.document_id, "source": move_plan.source, "target": move_plan.target}
         return _Move(entry, steps, {**files, "by": by, "commit": "", "left_out": [], **links})
 
-    def _take_back(self, entry: Entry, steps: Sequence[FileChange], why: str = "") -> None:
-        """Roll back the move; what can't be rolled back now is tried again later."""
+    def _take_back(self, entry: Entry, steps: Sequence[FileChange], *, resumed: bool = False) -> bool:
+        """Roll back the move, and return whether that has ended; what can't be rolled back now is tried again later."""
         try:
-            left = self.journal.roll_back(steps)
+            left = self.journal.roll_back(steps, resumed=resumed)
             # Somebody else's, and complete.
             others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
+            others |= {step.path for step in steps if step.twin and not step.now and step.twin not in left}
             mine = [path for path in left if path not in others]
-            about = json.loads(entry.about) | {"left": mine, "why": why}
+            about = json.loads(entry.about) | {"left": mine}
             self.journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))
         except MemexError as error:
             log.warning("a promotion is incomplete; Memex finishes it later: %s", error.message)
             self._unfinished.expect()
+            return False
+        return True
 
     def _resume(self, entry: Entry) -> None:
         """Finish a move that a crash interrupted; roll it back if the capture changed or the destination is taken."""
@@ -401,36 +404,38 @@ class Promotions:
         try:
             steps = self.journal.steps(entry.seq)
             strange = self.journal.find_conflicts(steps)
-            here = {
-                step.path: self.journal.current_digest(step)
-                for step in steps
-                if step.path in (entry.source, entry.target)
-            }
+            has_other = entry.source in strange and not any(
+                self.journal.has_old_note(step) for step in steps if step.path == entry.source
+            )
+            paths = {entry.target} if has_other else {entry.source, entry.target}
             ours = entry.target in strange and self._is_same_note(entry)
-            if not any(here.values()):  # somebody has removed the note, and it stays removed
-                self.journal.set_state(entry.seq, "undone")
-            elif entry.source in strange or (entry.target in strange and not ours):
-                self._take_back(entry, steps, "it was changed meanwhile")
+            if not any(self.journal.current_digest(step) for step in steps if step.path in paths):
+                self.journal.set_state(entry.seq, "undone")  # somebody has removed the note, and it stays removed
+            elif strange & paths - ({entry.target} if ours else set()):
+                self._take_back(entry, steps, resumed=True)
             else:
-                self.journal.roll_forward(steps, without=strange)
-                if strange - {entry.target}:
-                    moves = {step.twin: step.path for step in steps if step.twin and step.now}
-                    moves[entry.source] = entry.target
-                    vault, inbox = self._snapshot.vault, self._snapshot.inbox
-                    self._snapshot.write_links(plan_link_updates(vault, moves, inbox=inbox, moved=True))
-                self.journal.set_state(entry.seq, "done")
+                self._roll_forward(entry, steps, strange)
         except MemexError as error:
             log.warning("could not finish an interrupted promotion yet: %s", error.message)
             self._unfinished.expect()
         self._snapshot.sync.hint(step.path for step in steps)
 
+    def _roll_forward(self, entry: Entry, steps: Sequence[FileChange], strange: set[str]) -> None:
+        """Finish an interrupted move without the files that somebody has changed; roll it back if that is not possible."""
+        try:
+            self.journal.roll_forward(steps, without=strange)
+        except (Conflict, NotFound):
+            self._take_back(entry, steps, resumed=True)
+            return
+        if strange - {entry.source, entry.target}:
+            moves = {step.twin: step.path for step in steps if step.twin and step.now} | {entry.source: entry.target}
+            updates = plan_link_updates(self._snapshot.vault, moves, inbox=self._snapshot.inbox, moved=True)
+            self._snapshot.write_links(updates)
+        self.journal.set_state(entry.seq, "done")
+
     def _is_same_note(self, entry: Entry) -> bool:
         """Return whether the file at the destination is the promoted note, edited since."""
-        with suppress(MemexError, FrontmatterError):
-            raw, _ = self._snapshot.vault.read(entry.target)
-            values = read_properties(split(decode(raw))[0])
-            return any(key.casefold() == "id" and value == entry.document_id for key, value in values.items())
-        return False
+        return self.journal.has_note(entry.target, entry.document_id)
 
     def _update_indexes(self, steps: Sequence[FileChange]) -> None:
         """Update the index from the files."""

@@ -266,7 +266,7 @@ class Archive:
                 continue
             copied, gone = move_steps(old, new, snapshot.vault.digest_file(old).digest)
             steps = [copied, *steps, gone]
-        about = {"title": document.title, "origin": document.source or "", "tool": kind, "why": why}
+        about = {"title": document.title, "origin": document.source or "", "tool": kind}
         assert document.claimed_id is not None, "only a note with an id is archived"
         return MovePlan(
             kind, document.claimed_id, path, target, steps, about | describe_links(updates, sorted(changed))

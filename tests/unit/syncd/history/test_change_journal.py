@@ -5,14 +5,24 @@ from __future__ import annotations
 import json
 import os
 import secrets
+import shutil
 import zlib
+from contextlib import suppress
 from dataclasses import replace
 
 import pytest
 
 from index.document_ids import sha256
-from index.errors import NotFound
-from syncd.history.change_journal import ChangeJournal, MovePlan, forget_bytes, move_steps, note_step
+from index.errors import Conflict, NotFound, Unavailable
+from syncd.history.change_journal import (
+    ChangeJournal,
+    MovePlan,
+    UnfinishedChanges,
+    forget_bytes,
+    move_steps,
+    note_step,
+    uncommitted_paths,
+)
 from syncd.notes.front_matter import split
 from syncd.promotion.plan import make_due_commit
 from syncd.state.ledger import Ledger
@@ -24,6 +34,9 @@ FILES = {
     "Links.md": "[[Captures/default/N]]\n",
     "More.md": "[x](Captures/default/N.md)\n",
 }
+
+
+NOTE_PATHS = "Captures/default/N.md", "Notes/N.md"
 
 
 @pytest.fixture
@@ -59,7 +72,7 @@ def ended(world):
 
 def text(world, path):
     file = world.vault / path
-    return file.read_text() if file.exists() else None
+    return file.read_text() if file.is_file() else None
 
 
 @pytest.mark.parametrize("after", [0, 2, 4])
@@ -120,12 +133,65 @@ def test_a_note_that_somebody_took_away_is_not_brought_back(world):
     assert text(world, "Captures/default/N.md") is None
 
 
+def replaced(world, path, kind):
+    """Put something else at this path, as a person may."""
+    place = world.vault / path
+    if kind == "file above":
+        shutil.rmtree(place.parent, ignore_errors=True)
+        place.parent.write_text("mine\n")
+        return
+    place.parent.mkdir(exist_ok=True)
+    place.unlink(missing_ok=True)
+    if kind == "folder":
+        place.mkdir()
+    elif kind == "link":
+        place.symlink_to("nowhere.md")
+    else:
+        place.write_text("---\nid: n2\n---\nAnother note.\n")
+
+
+@pytest.mark.parametrize(
+    ("after", "path", "kind", "state"),
+    [
+        (0, "Notes/N.md", "link", "undone"),
+        (0, "Notes/N.md", "file above", "undone"),
+        (3, "Notes/N.md", "folder", "undone"),
+        (4, "Notes/N.md", "link", "undone"),
+        (1, "Links.md", "folder", "done"),
+        (4, "Captures/default/N.md", "folder", "done"),
+        (4, "Captures/default/N.md", "note", "done"),
+        (4, "Captures/default/N.md", "file above", "done"),
+        (0, "Captures/default/N.md", "note", "undone"),
+    ],
+)
+def test_something_else_at_a_path_neither_delays_the_end_nor_costs_the_note(world, after, path, kind, state):
+    broken_off(world, after)
+    replaced(world, path, kind)
+    assert ended(world) == state
+    notes = [place for place in NOTE_PATHS if "The text." in (text(world, place) or "")]
+    removed = after == 0 and path == "Captures/default/N.md"
+    assert notes == ([] if removed else ["Notes/N.md" if state == "done" else "Captures/default/N.md"])
+
+
 def test_the_journal_says_who_and_what(world):
     promote(world, "n1")
     own = world.app.services.promotions
     (entry,) = own.journal.entries_of("n1")
     assert (entry.kind, entry.state, entry.by) == ("promote", "done", own.owner())
     assert json.loads(entry.about)["relinked"] == ["Links.md", "More.md"]
+
+
+def test_unfinished_changes_are_tried_again_after_a_wait_or_at_once():
+    changes = UnfinishedChanges()
+    assert changes.are_due(at_once=False), "a crash may have interrupted one"
+    with changes.finishing():
+        pass
+    assert not changes.are_due(at_once=True)
+    changes.expect()
+    assert changes.are_due(at_once=False)
+    with suppress(OSError), changes.finishing():
+        raise OSError
+    assert (changes.are_due(at_once=False), changes.are_due(at_once=True)) == (False, True)
 
 
 def kept(world):
@@ -168,6 +234,16 @@ def test_nothing_of_a_forgotten_text_is_left_in_the_ledger_s_files(tmp_path):
     assert not any(packed[start : start + 24] in kept for start in range(0, len(packed) - 24, 240))
 
 
+def test_files_that_change_or_wait_for_their_commit_are_left_out_of_other_commits(world):
+    ledger, journal = world.app.opened.ledger, world.app.services.promotions.journal
+    changes = [("begun", 1, None), ("done", 5, None), ("done", 4, None), ("done", 9, "c0"), ("undone", 9, None)]
+    for number, (state, at, commit) in enumerate(changes):
+        plan = MovePlan("promote", f"m{number}", "a", "b", [note_step(f"{number}.md", None, b"")], {})
+        journal.set_state(journal.begin(plan, by="Ann", at=at).seq, state, commit_id=commit)
+    assert uncommitted_paths(ledger, 5) == {"0.md", "1.md"}
+    assert [entry.document_id for entry in journal.uncommitted(5)] == ["m1"]
+
+
 def test_a_commit_has_the_files_of_a_promotion_although_the_journal_forgot_their_texts(world):
     promote(world, "n1")
     journal = world.app.services.promotions.journal
@@ -206,3 +282,86 @@ def test_a_file_that_cannot_be_restored_is_reported(world):
     assert not (world.vault / old).exists()
     (world.vault / new).unlink()
     assert journal.roll_back(steps) == [old]
+
+
+PDF, MOVED = "Captures/default/Files/f.pdf", "Notes/f.pdf"
+
+
+def broken_off_with_file(world, after):
+    """A promotion of a note with a stored file, of which so many steps were done."""
+    world.write(PDF, b"%PDF-")
+    front = f'id: n1\ncreated_at: 2026-11-20\ntype: file\nfile: "[[{PDF}]]"'
+    world.write("Captures/default/N.md", f"---\n{front}\n---\nThe text.\n")
+    world.run()
+    promotions, snapshot = world.app.services.promotions, world.app.services.snapshot
+    plan = promotions.make_move_plan(promotions.make_plan(snapshot.find_capture("n1"), to="Notes"))
+    assert [step.path for step in plan.steps] == [
+        MOVED,
+        "Notes/N.md",
+        "Links.md",
+        "More.md",
+        "Captures/default/N.md",
+        PDF,
+    ]
+    promotions.journal.begin(plan, by="Ann", at=1)
+    promotions.journal.roll_forward(plan.steps[:after])
+
+
+@pytest.mark.parametrize(("after", "path"), [(6, MOVED), (0, PDF)])
+def test_a_stored_file_that_somebody_removed_does_not_delay_the_end(world, after, path):
+    broken_off_with_file(world, after)
+    (world.vault / path).unlink()
+    assert ended(world) == "done"
+    assert "The text." in text(world, "Notes/N.md")
+
+
+def test_a_stored_file_that_somebody_changed_before_it_was_copied_stays_with_its_note(world):
+    broken_off_with_file(world, 0)
+    world.write(PDF, b"%PDF-2")
+    assert ended(world) == "undone"
+    assert (text(world, PDF), text(world, MOVED), text(world, "Notes/N.md")) == ("%PDF-2", None, None)
+
+
+def test_the_only_copy_of_a_stored_file_stays_when_its_old_path_is_taken(world):
+    broken_off_with_file(world, 6)
+    world.write(PDF, b"another")
+    world.write("Captures/default/N.md", NOTE + "More of mine.\n")
+    assert ended(world) == "torn"
+    assert (text(world, PDF), text(world, MOVED)) == ("another", "%PDF-")
+    assert set(world.app.services.promotions.facts()["torn"][0]["left"]) == {PDF, MOVED}
+
+
+def test_a_new_note_stays_when_the_one_it_was_made_from_cannot_be_restored(world):
+    raw = NOTE.encode()
+    world.write("Made.md", raw)
+    (world.vault / "Old").write_text("a file in place of the folder")
+    journal = world.app.services.promotions.journal
+    assert journal.roll_back([note_step("Made.md", None, raw), note_step("Old/N.md", raw, None)]) == [
+        "Old/N.md",
+        "Made.md",
+    ]
+    assert text(world, "Made.md") == NOTE
+
+
+def test_a_move_is_not_planned_again_before_its_rollback_has_ended(world, monkeypatch):
+    promotions = world.app.services.promotions
+
+    def fail(*_):
+        raise Unavailable("the disk failed")
+
+    def decide():
+        decided.append(1)
+        plan = promotions.make_move_plan(
+            promotions.make_plan(world.app.services.snapshot.find_capture("n1"), to="Notes")
+        )
+        (world.vault / "Links.md").write_text("somebody's\n")
+        return plan
+
+    decided = []
+    with monkeypatch.context() as patch:
+        patch.setattr(promotions.journal, "roll_back", fail)
+        with pytest.raises(Conflict, match=r"Links\.md has changed meanwhile"):
+            promotions.carry_out_move(decide)
+    assert decided == [1]
+    promotions.finish_pending()
+    assert [place for place in (*NOTE_PATHS, "Notes/N 2.md") if text(world, place)] == ["Notes/N.md"]
