@@ -88,9 +88,9 @@ class AuditedVault(Vault):
                 super().remove(path, digest=sha256(raw))
         self._remove_emptied(path)
 
-    def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
+    def create_from_file(self, path: str, source: Path, digest: str, *, again: bool = False) -> Stat:
         """Log the write, then do as `Vault.create_from_file` does."""
-        self._check_path(path, new=True)
+        self._check_path(path, new=not again)
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise NameTaken(f"{path} exists already")
@@ -98,7 +98,7 @@ class AuditedVault(Vault):
             self.reservations.writing(path),
             self._logging(self._describe_file_change(path, "", digest, source.stat().st_size)),
         ):
-            return super().create_from_file(path, source, digest)
+            return super().create_from_file(path, source, digest, again=again)
 
     @contextmanager
     def removing(self, path: str, was: FileDigest) -> Iterator[None]:

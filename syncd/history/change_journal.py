@@ -360,7 +360,7 @@ class ChangeJournal:
         if twin and now:
             if vault.stat(twin) is None:
                 raise NotFound(f"there is no file at {twin}")
-            vault.create_from_file(path, vault.root / twin, now)
+            vault.create_from_file(path, vault.root / twin, now, again=True)
         elif twin:
             current = vault.digest_file(path)
             if current.digest != was:

@@ -192,7 +192,7 @@ class Undo:
             with self._history.overwritten.open(step.target_digest) as source:
                 if source is None:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
-                vault.create_from_file(step.path, source, step.target_digest)
+                vault.create_from_file(step.path, source, step.target_digest, again=True)
         else:
             was = vault.digest_file(step.path)
             if was.digest != step.now:

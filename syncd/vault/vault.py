@@ -302,11 +302,11 @@ class Vault:
                 folder, lambda here: atomic_write.create(self._calls, here, name, (data,), mode=self._mode)
             )
 
-    def create_from_file(self, path: str, source: Path, digest: str) -> Stat:
-        """Create a file from `source`, which is outside, piece by piece; raises Conflict when the name is taken.
+    def create_from_file(self, path: str, source: Path, digest: str, *, again: bool = False) -> Stat:
+        """Create a file from `source` piece by piece; raises Conflict when the name is taken. `again`: as for `create`.
 
         Its SHA-256 must be `digest`; otherwise it has changed since it was read, and Conflict is raised."""
-        self._check_path(path, new=True)
+        self._check_path(path, new=not again)
         folder, _, name = path.rpartition("/")
 
         def copy(here: int) -> Stat:

@@ -142,22 +142,21 @@ def test_an_agent_s_own_expiry_counts_and_nothing_else_of_an_agent(world):
     assert gone.id in ids(world, "vault")
 
 
-def test_the_stored_file_goes_along_and_comes_back(world):
-    world.write("Captures/default/Files/report.pdf", b"%PDF-1.4 a report")
-    note = "Captures/default/Files/report.pdf.md"
-    world.write(
-        note,
-        f'---\nid: report\ncreated_at: 2026-01-01T10:00:00.000Z\ntype: file\nfile: "[[Captures/default/Files/report.pdf]]"\nreview: dismissed\n---\n{BODY}',
-    )
+@pytest.mark.parametrize("name", ["report.pdf", "-report.pdf"])  # Memex would give no new file the second name
+def test_the_stored_file_goes_along_and_comes_back(world, name):
+    stored, note = f"Captures/default/Files/{name}", f"Captures/default/Files/{name}.md"
+    world.write(stored, b"%PDF-1.4 a report")
+    front = f'id: report\ncreated_at: 2026-01-01T10:00:00.000Z\ntype: file\nfile: "[[{stored}]]"\nreview: dismissed'
+    world.write(note, f"---\n{front}\n---\n{BODY}")
     world.run()
     assert aside(world) == 1
     away = world.vault / "Captures/Archive/default/Files"
-    assert (away / "report.pdf").read_bytes() == b"%PDF-1.4 a report"
-    assert not (world.vault / "Captures/default/Files/report.pdf").exists()
-    assert "[[Captures/Archive/default/Files/report.pdf]]" in (away / "report.pdf.md").read_text()
+    assert (away / name).read_bytes() == b"%PDF-1.4 a report"
+    assert not (world.vault / stored).exists()
+    assert f"[[Captures/Archive/default/Files/{name}]]" in (away / f"{name}.md").read_text()
     world.app.operations["unarchive"]({"ids": ["report"]}, lambda _: None)
-    assert (world.vault / "Captures/default/Files/report.pdf").read_bytes() == b"%PDF-1.4 a report"
-    assert "[[Captures/default/Files/report.pdf]]" in (world.vault / note).read_text()
+    assert (world.vault / stored).read_bytes() == b"%PDF-1.4 a report"
+    assert f"[[{stored}]]" in (world.vault / note).read_text()
     assert not (world.vault / "Captures/Archive").exists()
 
 
