@@ -12,7 +12,7 @@ from typing import Any, Final, Literal, TypeAlias
 
 from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
-from index.names import base_name
+from index.names import base_name, fold
 from syncd.changes.change_note import ProposedChange, read_change
 from syncd.changes.proposed_text import decided_properties
 from syncd.changes.three_way_merge import Merge, merge
@@ -157,11 +157,8 @@ class ChangePlans:
             raise Conflict(
                 f"the workspace {workspace!r} no longer exists; create it: memex workspace create {workspace}"
             )
-        return next(
-            candidate
-            for numbered in numbered_names(name, ".md")
-            if not self.vault.exists(candidate := f"{folder}/{numbered}")
-        )
+        taken = {fold(existing) for existing in self.vault.list_names(folder)}
+        return next(f"{folder}/{free}" for free in numbered_names(name, ".md") if fold(free) not in taken)
 
 
 def _applied(change: ProposedChange, text: bytes) -> bytes:

@@ -16,20 +16,31 @@ NOTE, CHANGE = "Plan.md", "Captures/work/Change.md"
 
 
 @pytest.fixture
-def undone(tmp_path):
-    """Return the note as the undo of a change from `before` to `after` leaves it."""
+def plan_undo(tmp_path):
+    """Return the plan that undoes a change of the note from `before` to `after`."""
     (tmp_path / "Captures/work").mkdir(parents=True)
     vault = Vault(tmp_path)
     plans = ChangePlans(vault, "Captures", lambda _, __: None)
     entry = Entry(1, APPLY, "c1", "done", CHANGE, NOTE, "you", 0, "", "{}")
 
-    def undo(before, after, now):
+    def plan(before, after, now):
         (tmp_path / NOTE).write_bytes(now)
-        plan = plans.plan_return(entry, [note_step(NOTE, before, after), note_step(CHANGE, b"A change.\n", None)])
-        return {step.path: step.after for step in plan.steps}[NOTE]
+        return plans.plan_return(entry, [note_step(NOTE, before, after), note_step(CHANGE, b"A change.\n", None)])
 
-    yield undo
+    yield plan
     vault.close()
+
+
+@pytest.fixture
+def undone(plan_undo):
+    """Return the note as the undo of a change leaves it."""
+    return lambda *texts: {step.path: step.after for step in plan_undo(*texts).steps}[NOTE]
+
+
+@pytest.mark.parametrize("name", ["Change.md", "CHANGE.md"])
+def test_a_proposal_returns_under_a_name_that_is_free_on_every_system(plan_undo, tmp_path, name):
+    (tmp_path / "Captures/work" / name).write_text("mine")
+    assert plan_undo(b"a\n", b"b\n", b"b\n").target == "Captures/work/Change 2.md"
 
 
 @pytest.mark.parametrize(
