@@ -9,6 +9,7 @@ import shutil
 import zlib
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 
 import pytest
 
@@ -232,6 +233,60 @@ def test_nothing_of_a_forgotten_text_is_left_in_the_ledger_s_files(tmp_path):
     kept = b"".join(file.read_bytes() for file in tmp_path.iterdir())
     ledger.close()
     assert not any(packed[start : start + 24] in kept for start in range(0, len(packed) - 24, 240))
+
+
+def test_forgotten_bytes_come_from_the_file_only_while_it_has_them(world):
+    ledger, journal = world.app.opened.ledger, world.app.services.promotions.journal
+    old, new = b"old\n", b"new\n"
+    plan = MovePlan("promote", "m", "a", "b", [note_step("Links.md", old, new)], {})
+    seq = journal.begin(plan, by="Ann", at=1).seq
+    journal.set_state(seq, "done")
+    forget_bytes(ledger, before=1 << 50, most=0)
+
+    def texts():
+        (step,) = journal.complete_steps(seq, lambda digest, _: {sha256(old): old}.get(digest))
+        return step.before, step.after
+
+    assert texts() == (old, None)
+    world.write("Links.md", new)
+    assert texts() == (old, new)
+
+
+@pytest.fixture
+def journals(tmp_path):
+    """Return a journal for each of two kinds of changes."""
+    tmp_path.chmod(0o700)
+    ledger = Ledger.open(tmp_path / "ledger.db")
+    yield {kind: ChangeJournal(ledger, None, [kind]) for kind in ("promote", "other")}
+    ledger.close()
+
+
+def changed(journals, path, was, now, *, kind="promote", state="done", source="source.md"):
+    """Record a change of one file, and return its number."""
+    plan = MovePlan(kind, "n", source, "target.md", [note_step(path, was, now)], {})
+    seq = journals[kind].begin(plan, by="Ann", at=1).seq
+    journals[kind].set_state(seq, state)
+    return seq
+
+
+def test_only_finished_updates_of_links_lead_from_one_state_of_a_note_to_another(journals):
+    changed(journals, "a.md", b"1", b"2")
+    changed(journals, "a.md", b"2", b"3")
+    changed(journals, "a.md", b"3", b"undone", state="undone")
+    changed(journals, "a.md", b"3", b"moved", source="a.md")
+    changed(journals, "a.md", b"3", b"merged", kind="other")
+    states = b"1", b"2", b"3", b"undone", b"moved", b"merged"
+    relinked = partial(journals["promote"].has_relinked, "a.md", sha256(b"1"))
+    assert [state for state in states if relinked(sha256(state))] == [b"1", b"2", b"3"]
+
+
+def test_a_file_was_created_by_the_newest_finished_change_that_did_so(journals):
+    changed(journals, "F/a.md", None, b"1")
+    newest = changed(journals, "F/a.md", None, b"2", kind="other")
+    changed(journals, "F/a.md", b"2", b"3")
+    changed(journals, "F/b.md", None, b"1", state="undone")
+    changed(journals, "G/c.md", None, b"1")
+    assert journals["promote"].newest_changes_below("F/") == {"F/a.md": newest}
 
 
 def test_files_that_change_or_wait_for_their_commit_are_left_out_of_other_commits(world):
