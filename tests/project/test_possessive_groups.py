@@ -16,9 +16,12 @@ from tests.support.paths import ROOT
 from tests.support.sources import Source, sources
 
 WRITER = "index/deferred_patterns.py"  # it tries one
-MODULES = [source for source in sources() if source.path != WRITER]
 GROUP = re.compile(r"(?<![\\(])\)(?:[*+?]|\{\d*,?\d*\})\+")
 SINGLE = {"LITERAL", "NOT_LITERAL", "ANY", "IN"}  # what every version repeats possessively
+
+
+def modules() -> list[Source]:
+    return [source for source in sources() if source.path != WRITER]
 
 
 def texts(source: Source) -> Iterator[str]:
@@ -40,8 +43,8 @@ def has_possessive_group(items: Iterable[Any]) -> bool:
 
 
 def test_no_text_has_a_possessive_group():
-    assert len(MODULES) > 300
-    wrong = {f"{source.path}: {text}" for source in MODULES for text in texts(source) if GROUP.search(text)}
+    assert len(modules()) > 300
+    wrong = {f"{source.path}: {text}" for source in modules() for text in texts(source) if GROUP.search(text)}
     assert not wrong, "use index.deferred_patterns.possessive"
 
 
@@ -72,7 +75,7 @@ def print_patterns() -> None:
     deferred = importlib.import_module("index.deferred_patterns")
     deferred.possessive.__kwdefaults__["misread"] = True
     patterns: dict[str, str] = {}
-    for source in MODULES:
+    for source in modules():
         if source.stem == "__main__" or imports_models_only(source):
             continue
         for variable, value in vars(importlib.import_module(source.module)).items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from pathlib import Path
 
 from xdist.scheduler import LoadFileScheduling
@@ -63,6 +64,7 @@ def folder_of(file: str) -> str:
     return next((folder for folder in TOGETHER if file.startswith(folder)), "")
 
 
+@cache
 def place(file: Path) -> tuple[int, str]:
     """Return the sort key of a test file."""
     name = file.with_suffix("").as_posix().rpartition("/tests/")[2].removeprefix("tests/")

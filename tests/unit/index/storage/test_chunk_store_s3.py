@@ -7,9 +7,7 @@ import logging
 import subprocess
 import sys
 
-import boto3
 import pytest
-from moto.server import ThreadedMotoServer
 
 from index.model import Filter
 from index.storage.chunk_store import ChunkStore
@@ -26,6 +24,8 @@ BUCKET = "memex-index"
 
 @pytest.fixture(scope="module")
 def options():
+    from moto.server import ThreadedMotoServer  # it brings Flask and boto3, which no other test needs
+
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     server.start()
@@ -44,6 +44,8 @@ def options():
 
 
 def _client(options):
+    import boto3
+
     return boto3.client(
         "s3",
         endpoint_url=options["aws_endpoint"],

@@ -126,7 +126,6 @@ def hs256(team, secret):
     return unsigned({"alg": "HS256", "typ": "JWT", "kid": "first"}, team.claims(), signed)
 
 
-FOREIGN = rsa.generate_private_key(public_exponent=65537, key_size=2048)
 SECONDS = int(time.time())
 BAD = {
     "nothing": lambda _: "",
@@ -147,7 +146,9 @@ BAD = {
     ),
     "HS256 with our JWK": lambda team: hs256(team, json.dumps(team.published["keys"][0]).encode()),
     "HS256 with nothing": lambda team: hs256(team, b""),
-    "a foreign key": lambda team: team.assertion("first", key=FOREIGN),
+    "a foreign key": lambda team: team.assertion(
+        "first", key=rsa.generate_private_key(public_exponent=65537, key_size=2048)
+    ),
     "a foreign key in the head": lambda team: unsigned(
         {"alg": "RS256", "kid": "first", "jku": "http://127.0.0.1:9/keys", "jwk": team.published["keys"][0]}, team.claims(), b"x"
     ),
