@@ -23,6 +23,7 @@ from tests.support import (
     file_order,
     temporary_folders,
 )
+from tests.support.fresh_ledger import put_ledger
 
 STARTED = pytest.StashKey[float]()
 
@@ -104,8 +105,6 @@ def bundled() -> Iterator[BundledEncoder]:
 @pytest.fixture
 def ledger(tmp_path):
     """An empty ledger in a state folder of its own."""
-    folder = tmp_path / "state"
-    folder.mkdir(mode=0o700)
-    opened = Ledger.open(folder / "ledger.db")
+    opened = Ledger.open(put_ledger(tmp_path / "state"))
     yield opened
     opened.close()

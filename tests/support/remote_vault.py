@@ -9,6 +9,7 @@ from syncd.history.audited_vault import AuditedVault
 from syncd.remote.branch_sync import PARKED, RemoteSync
 from syncd.settings.automation import GitSettings
 from syncd.state.ledger import Ledger
+from tests.support.fresh_ledger import put_ledger
 from tests.support.git_states import run, with_remote
 
 SECRET = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
@@ -23,7 +24,7 @@ class SyncedDevice:
         self.state.mkdir()
         run(folder, "clone", "-q", str(self.bare), str(self.clone))
         self.repo = Repository(self.vault)
-        self.ledger = Ledger.open(self.state / "ledger.db")
+        self.ledger = Ledger.open(put_ledger(self.state))
         self.audit = AuditLog(self.ledger, self.state)
         self.notes = AuditedVault(self.vault, self.audit, inbox="Captures")
         self.calls, self.flushed = [], []

@@ -11,6 +11,7 @@ from syncd.jobs.queue import Queue
 from syncd.settings.knowledge_base import KbSettings
 from syncd.state.ledger import Ledger
 from syncd.uploads.upload_sessions import Uploads
+from tests.support.fresh_ledger import put_ledger
 
 SMALL = KbSettings(max_file=50_000, staged=100_000, uploads=4, free=0)
 
@@ -24,7 +25,7 @@ class Place:
         self.vault.mkdir()
         self.now = 1_790_000_000_000
         self.settings = settings
-        self.ledger = Ledger.open(self.state / "ledger.db")
+        self.ledger = Ledger.open(put_ledger(self.state))
         self.again()
 
     def again(self):

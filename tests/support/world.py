@@ -16,6 +16,7 @@ from syncd.app import App
 from syncd.daemon.control_socket import ControlServer
 from syncd.settings.settings import Settings, SyncSettings, VaultSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
+from tests.support.fresh_ledger import put_ledger
 from tests.support.index_dump import dump_index
 from tests.support.until import PATIENCE, until
 
@@ -35,6 +36,7 @@ class World:
         (self.vault / "Captures/default").mkdir(parents=True, exist_ok=True)
         self._sections = sections
         self.encoder = FakeEncoder()
+        put_ledger(self.state)
         self.app = self._open(embedder)
 
     def _open(self, embedder: Embedder | None = None) -> App:
