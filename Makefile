@@ -147,8 +147,8 @@ PYTEST := $(DEV) -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 # Without this, each worker and each command that a test starts would compile all modules again.
 test test-all: export PYTHONDONTWRITEBYTECODE :=
 
-# One process compiles the tests before the workers read them: together, each worker would compile all of them.
-COMPILED := { $(DEV) -m pytest --collect-only -q > /dev/null || true; }
+# In a new checkout, one process compiles the tests before the workers read them: together, each worker would compile all of them.
+COMPILED := { find tests -path '*/__pycache__/*-pytest-*.pyc' -newer $(DEV_STAMP) -print -quit | grep -q . || $(DEV) -m pytest --collect-only -q > /dev/null || true; }
 
 # Limit of `test`: eight minutes on two cores. It names the tests that took longest; one of several seconds is marked `slow`.
 LONGEST := --durations 10 --durations-min 3
