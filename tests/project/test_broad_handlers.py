@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -43,7 +44,8 @@ BROAD = {
 LOGGING = frozenset({"exception", "error", "warning"})
 
 
-def broad_handlers(source: Source) -> Iterator[tuple[str, ast.ExceptHandler]]:
+@cache
+def broad_handlers(source: Source) -> tuple[tuple[str, ast.ExceptHandler], ...]:
     """Each handler that takes any exception and does not raise all of them on, with the function that it stands in."""
 
     def visit(node: ast.AST, inside: str) -> Iterator[tuple[str, ast.ExceptHandler]]:
@@ -53,7 +55,7 @@ def broad_handlers(source: Source) -> Iterator[tuple[str, ast.ExceptHandler]]:
             named = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
             yield from visit(child, f"{inside}.{child.name}".lstrip(".") if named else inside)
 
-    return visit(source.tree, "")
+    return tuple(visit(source.tree, ""))
 
 
 def _takes_anything(caught: ast.expr | None) -> bool:
