@@ -643,7 +643,13 @@ def test_a_ledger_that_can_not_be_read_lets_nobody_in_and_says_so_in_our_words(t
         assert stream.wait(30)  # whoever watches over streams has outlived it
 
 
-REAL_MORE = {"a note that is a pipe", "a workspace that is a file", "a catalog of nonsense"}  # others go the same ways
+REAL_MORE = {
+    "a note that is a pipe",
+    "a note that is a folder",
+    "a workspace that is a file",
+    "a catalog of nonsense",
+    "a store of nonsense",
+}  # others go the same ways
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from tests.support.live_server import running
 from tests.support.mcp_agent import member
 from tests.support.until import until
 
-# One of each form; which names are recognized is in unit/syncd/vault/test_instruction_files.py.
-TITLES = ["CLAUDE", "AGENTS.md", "x.prompt", ".cursorrules"]
-MORE = ["claude", "Agents.Override", "SKILL", "GEMINI.MD", "copilot-instructions"]
+# A name and a hidden one; which names are recognized is in unit/syncd/vault/test_instruction_files.py.
+TITLES = ["AGENTS.md", ".cursorrules"]
+MORE = ["CLAUDE", "x.prompt", "claude", "Agents.Override", "SKILL", "GEMINI.MD", "copilot-instructions"]
 
 
 @pytest.fixture(scope="module")

@@ -276,7 +276,7 @@ def test_a_batch_has_an_end_although_all_notes_have_one_time(rim, dialect):
     assert len({id for batch in batches for id in batch}) == 203
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["rest", pytest.param("legacy", marks=pytest.mark.slow), "2026-07-28"])
 def test_a_workspace_shows_nothing_of_another(rim, dialect):
     mine, theirs = rim.space(), rim.space()
     shared = "the walrus sleeps here"

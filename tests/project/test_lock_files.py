@@ -186,7 +186,7 @@ def wheel(folder, name, *requires):
     [
         pytest.param("{}", "Would install", id="its hash"),
         pytest.param(HASH, "THESE PACKAGES DO NOT MATCH THE HASHES", id="another hash"),
-        pytest.param("", "In --require-hashes mode", id="no hash"),
+        pytest.param("", "In --require-hashes mode", id="no hash", marks=pytest.mark.slow),
         pytest.param(None, "In --require-hashes mode", id="not locked"),
     ],
 )

@@ -210,7 +210,11 @@ def test_the_way_back_gives_the_same_bytes_where_links_are_plain(dice):
 
 @pytest.mark.skipif(not DATA.is_dir(), reason="needs the real vaults")
 @pytest.mark.parametrize(
-    "name", ["vault_kepano", "vault_tasks_demo", pytest.param("vault_oldwinter_md", marks=pytest.mark.slow)]
+    "name",
+    [
+        "vault_kepano",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("vault_tasks_demo", "vault_oldwinter_md")),
+    ],
 )
 def test_200_notes_of_a_real_vault_move_and_every_link_goes_along(name, tmp_path):
     root = tmp_path / "vault"

@@ -46,10 +46,8 @@ def assert_equal(reference: Reference, texts: list[str]) -> None:
         assert tokenizer.count(text) == len(expected.ids) - 2, text[:100]
 
 
-# The quick run takes the plane of most letters and Chinese characters, and that of tags; test_any_text has characters of others.
-@pytest.mark.parametrize(
-    "plane", [pytest.param(plane, marks=[] if plane in (0, 14) else pytest.mark.slow) for plane in range(17)]
-)
+# The quick run takes the plane of most letters and Chinese characters; test_any_text has characters of others.
+@pytest.mark.parametrize("plane", [pytest.param(plane, marks=pytest.mark.slow if plane else []) for plane in range(17)])
 def test_every_character_alone_and_in_a_word(reference, plane):
     codes = [code for code in range(plane << 16, (plane + 1) << 16) if not 0xD800 <= code < 0xE000]
     lines = [f"{character} a{character}a" for character in map(chr, codes)]

@@ -1,6 +1,7 @@
 """index/encoders/sentence_transformer.py: what it promises, held on the real thing.
 
-torch and what stands on it take 5 s to import: the tests do it, not the module, which every worker reads."""
+torch and what stands on it take 5 s to import: the tests do it, not the module, which every worker reads. All of them are slow,
+because each alone would bring that import into `make test`."""
 
 from __future__ import annotations
 
@@ -16,6 +17,8 @@ from index.encoders import bundled_model
 from index.encoders.settings import LocalSettings
 from index.errors import Unavailable
 from tests.support.original_model import MODEL
+
+pytestmark = pytest.mark.slow
 
 if TYPE_CHECKING:
     from index.encoders.sentence_transformer import LocalEncoder
@@ -61,7 +64,6 @@ def tiny(tmp_path_factory) -> Path:
     return folder / "model"
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", ["fp32", "blocks"])
 def test_the_bundled_graphs_give_the_vectors_of_sentence_transformers(original, name):
     ours = bundled_model.load_graph(name).compute_vectors(REAL)
@@ -107,7 +109,6 @@ def test_what_changes_vectors_changes_the_identity(tiny, original):
     assert again.identity == whole.identity  # whatever runs it
 
 
-@pytest.mark.slow
 def test_both_lanes_work_at_once_and_agree(original):
     expected = original.encode(REAL, kind="document", urgent=False)
     apart: list[float] = []
