@@ -438,7 +438,7 @@ def probed(folder: Path, key: str, *, secrets: bool, ways=WAYS, every: int = 1):
 @pytest.mark.timeout(900)  # some thousand calls, twice
 @pytest.mark.parametrize(
     ("ways", "every"),
-    [pytest.param(WAYS[:1], 5, id="one way"), pytest.param(WAYS, 1, id="all ways", marks=pytest.mark.slow)],
+    [pytest.param(WAYS[:1], 8, id="one way"), pytest.param(WAYS, 1, id="all ways", marks=pytest.mark.slow)],
 )
 def test_law_1_captures_only(tmp_path, ways, every):
     """No route and no tool returns a byte of a note outside the inbox, or lets such a note make a difference."""

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from syncd.jobs.job_names import NAMES
 from tests.bench import alone, headline, prepared_vault, quick, vaults
 from tests.bench.measure import daemon
 from tests.bench.record import measure
 
 SMALL = 40  # captures
+JOBS = {*headline.FREQUENT, *prepared_vault.SETTLE}
 
 
 @pytest.fixture(scope="module")
@@ -20,11 +22,17 @@ def measured(tmp_path_factory):
         yield one
 
 
-@pytest.mark.parametrize("job", sorted({*headline.FREQUENT, *prepared_vault.SETTLE}))
+def test_every_job_that_rows_name_is_there():
+    assert NAMES.keys() >= JOBS
+
+
+@pytest.mark.slow  # it starts a daemon
+@pytest.mark.parametrize("job", sorted(JOBS))
 def test_a_job_that_rows_name_runs_without_an_error(measured, job):
     assert measured.ask("run", job=job) == ""
 
 
+@pytest.mark.slow
 def test_a_question_without_an_answer_is_told_and_the_next_one_answered(measured):
     with pytest.raises(RuntimeError, match="NotFound: no job 'weather'"):
         measured.ask("run", job="weather")
