@@ -1,4 +1,4 @@
-"""Accept common other names of arguments: names that sibling tools or other servers use for the same thing, and camel case.
+"""Accept arguments as models write them: other common names, camel case, and null for what may be left out.
 
 Law, tested: a name means at most one parameter. Memex refuses a call that would pass a parameter twice."""
 
@@ -42,7 +42,8 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the arguments to the names that `model` uses, in nested objects too; an unknown name stays.
 
-    Raises InvalidArgument for a parameter that is passed under two names."""
+    Leaves out a null for a parameter with a default: some clients send each parameter, and null for those that the model
+    did not choose. Raises InvalidArgument for a parameter that is passed under two names."""
     if len(arguments) > MOST:
         return dict(arguments)  # the validation refuses the unknown names
     fields = _fields(model)
@@ -55,6 +56,8 @@ def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> di
                 f"{field}: given twice, as {given_as[field]} and as {ascii(name[:64])[1:-1]}; leave one out"
             )
         given_as[field] = name
+        if value is None and field in _with_default(model):
+            continue
         part = fields.get(field)
         renamed[field] = value if part is None else _rename_parts(part, value)
     return renamed
@@ -87,6 +90,15 @@ def _meanings(model: type[BaseModel]) -> dict[str, str]:
 def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
     """Map each parameter name to the model of the objects in it, or to None."""
     return {field.alias or name: _find_model(field.annotation) for name, field in model.model_fields.items()}
+
+
+@cache
+def _with_default(model: type[BaseModel]) -> frozenset[str]:
+    """Return the parameters whose default is a value. A parameter whose default is None accepts null itself."""
+    fields = model.model_fields.items()
+    return frozenset(
+        field.alias or name for name, field in fields if not field.is_required() and field.default is not None
+    )
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:

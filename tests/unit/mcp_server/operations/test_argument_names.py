@@ -67,6 +67,28 @@ def test_a_well_meant_name_is_taken(tool, meant, taken):
     KNOWN[tool].model_validate(renamed)
 
 
+@pytest.mark.parametrize("tool", sorted(KNOWN))
+def test_null_means_that_a_parameter_is_left_out(tool):
+    required = ARGUMENTS.get(tool, {"id": "x"})
+    optional = {
+        field.alias or name: None for name, field in KNOWN[tool].model_fields.items() if not field.is_required()
+    }
+    request = KNOWN[tool].model_validate(rename_arguments(KNOWN[tool], optional | required))
+    assert request == KNOWN[tool].model_validate(required)
+
+
+def test_null_means_that_a_part_of_a_list_item_is_left_out():
+    entity = {"name": "x", "entity_type": "t", "observations": None, "tags": None, "summary": None}
+    request = KNOWN["create_entities"].model_validate(
+        rename_arguments(KNOWN["create_entities"], {"entities": [entity]})
+    )
+    assert (request.entities[0].observations, request.entities[0].tags) == ((), ())
+
+
+def test_null_for_a_required_parameter_stays():
+    assert rename_arguments(KNOWN["semantic_search"], {"q": None}) == {"query": None}
+
+
 @pytest.mark.parametrize(
     ("tool", "meant"),
     [
