@@ -65,7 +65,7 @@ def make_query(
 
     `since` and `until` are epoch milliseconds or ISO 8601 text; a time without a zone is UTC, a day is its first moment.
     The rest is a filter: see `make_filter`."""
-    words = unicodedata.normalize("NFC", _check_text("query", text, TEXT))
+    words = check_query_text(text)
     most = 10 if limit is None else limit
     if isinstance(most, bool) or not isinstance(most, int) or not 1 <= most <= LIMIT:
         raise InvalidArgument(f"limit must be a whole number from 1 to {LIMIT}", field="limit")
@@ -78,6 +78,11 @@ def make_query(
         raise InvalidArgument("since must be earlier than until", field="since")
     chosen: Mode = _check_choice("mode", "hybrid" if mode is None else mode, MODES)
     return Query(words, most, chosen, query_filter)
+
+
+def check_query_text(text: Any) -> str:
+    """Return the words of a query in one form of each letter. Raises InvalidArgument if there are none, or too many."""
+    return unicodedata.normalize("NFC", _check_text("query", text, TEXT))
 
 
 def make_filter(

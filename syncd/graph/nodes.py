@@ -18,7 +18,7 @@ from index.graph.unlinked_names import UnlinkedName
 from index.graph.vertex import Edge, Neighbourhood, Vertex, name_key
 from index.model import Observation, ObservationAnswer, ObservationMode
 from index.names import fold
-from index.query import collection_of
+from index.query import check_query_text, collection_of
 from index.scope.index import Index
 from index.search import vector_similarity
 from syncd.captures.batch_writer import Change, NewFile, NoteDrafts, write_batch
@@ -144,14 +144,15 @@ class Nodes:
 
     def search(self, query: str, limit: int, mode: ObservationMode = "embedding") -> ObservationAnswer:
         """Return the best observation of each of the `limit` best nodes."""
-        return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode))
+        words = check_query_text(query)
+        return self._add_degraded(self._index.find_observations(self.workspace, words, limit, mode))
 
     def search_node(
         self, name: str, query: str, mode: ObservationMode = "embedding", limit: int = 20
     ) -> ObservationAnswer:
         """Return the best observations of one node."""
-        path = _require_node(self.graph, name).path
-        return self._add_degraded(self._index.find_observations(self.workspace, query, limit, mode, path))
+        path, words = _require_node(self.graph, name).path, check_query_text(query)
+        return self._add_degraded(self._index.find_observations(self.workspace, words, limit, mode, path))
 
     def unlinked_names(self, limit: int | None = None) -> list[UnlinkedName]:
         """Return nodes named in other nodes' observations without a relation, most named first."""

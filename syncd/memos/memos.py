@@ -16,6 +16,7 @@ from index.errors import Conflict, InvalidArgument, NotFound
 from index.memos.relations import NO_MEMOS, end_of
 from index.model import Document, Filter, Record
 from index.names import fold
+from index.query import check_query_text
 from index.scope.index import Index
 from index.tracing import span
 from syncd.captures import note_update
@@ -142,7 +143,7 @@ class Memos:
         around = None if pivot is None else path_id(self.memo(pivot, namespace).path)
         with span("embed"):
             if query is not None:
-                points = rows.embed_query(query)
+                points = rows.embed_query(check_query_text(query))
             elif around is not None:
                 points = rows.stored_vectors(around)
         keys = rows.find_matching(self.workspace, namespace, wanted or {})

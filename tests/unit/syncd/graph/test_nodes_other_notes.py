@@ -126,3 +126,12 @@ def test_a_node_gets_the_name_of_its_file_whatever_the_letter_case_of_the_ending
     world.run()
     assert nodes.rename("Robert", "Bob").aliases == ("Robert",)
     assert "name:" not in (world.vault / path).read_text()
+
+
+def test_a_query_without_words_is_refused_not_answered_by_chance(nodes):
+    made(nodes, "Ada", observations=["one"])
+    for mode in ("embedding", "text"):
+        with pytest.raises(InvalidArgument, match="query must be text"):
+            nodes.search(" ", 5, mode)
+        with pytest.raises(InvalidArgument, match="query must be text"):
+            nodes.search_node("Ada", "\n", mode)

@@ -177,6 +177,7 @@ def test_without_a_question_those_changed_last_come_first(space):
     "given",
     [
         {"query": "a", "pivot": "b"}, {"query": "a", "minimum": 0.5, "metric": "l2"}, {"minimum": 0.5}, {"k": 0}, {"k": 101},
+        {"query": " "},
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_refused(space, given):
