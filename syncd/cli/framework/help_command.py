@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import click
+from click.shell_completion import CompletionItem
 
 from index.errors import NotFound
 from index.names import did_you_mean
@@ -14,8 +15,17 @@ from syncd.cli.framework.help_topics import ENVIRONMENT, EXIT_CODES, FILES, OWN_
 TOPICS = {"environment": ENVIRONMENT, "files": FILES}
 
 
+def _complete_topic(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Return the commands and topics that may follow the words before."""
+    try:
+        place = _find_context(ctx.find_root(), tuple(ctx.params.get("words") or ()))
+    except NotFound:
+        return []
+    return [CompletionItem(name) for name in sorted(_names_at(place)) if name.startswith(typed)]
+
+
 @click.command("help", cls=Command)
-@click.argument("words", metavar="[TOPIC]...", nargs=-1)
+@click.argument("words", metavar="[TOPIC]...", nargs=-1, shell_complete=_complete_topic)
 @click.pass_context
 def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
     """Explain a command, or a topic: exit-codes, environment, files."""
@@ -39,12 +49,16 @@ def _find_context(root: click.Context, words: tuple[str, ...]) -> click.Context:
                 f"no help on {' '.join(words)[:64]!r}: the topic {word} has no parts; to read it: memex help {word}"
             )
         if word not in commands:
-            names = [*commands, *topics]
-            raise NotFound(
-                f"no help on {word[:64]!r}{did_you_mean(word[:64], names) or ';'} `memex --help` lists the commands"
-            )
+            near = did_you_mean(word[:64], _names_at(place))
+            raise NotFound(f"no help on {word[:64]!r}{near or ';'} `memex --help` lists the commands")
         place = click.Context(commands[word], info_name=word, parent=place)
     return place
+
+
+def _names_at(place: click.Context) -> list[str]:
+    """Return the names of the commands at `place`, and of the topics if it is `memex` itself."""
+    commands = place.command.commands if isinstance(place.command, click.Group) else {}
+    return [*commands, *((*TOPICS, "exit-codes") if place.parent is None else ())]
 
 
 def _exit_code_lines() -> Iterator[str]:

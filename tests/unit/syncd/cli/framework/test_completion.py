@@ -131,6 +131,9 @@ def bash(home, *words):
         (("memex", "capture", "--collection", "m"), ["memory"]),
         (("memex", "addfile", "--collection", "m"), ["memory"]),
         (("memex", "completion", "f"), ["fish"]),
+        (("memex", "help", "ex"), ["exit-codes", "export"]),
+        (("memex", "help", "key", "ro"), ["rotate"]),
+        (("memex", "help", "files", ""), [""]),
     ],
 )
 def test_bash_completes_commands_options_and_names(served, words, found):
