@@ -209,11 +209,18 @@ def error_body(error: MemexError) -> bytes:
 def invalid_argument(problem: ValidationError, request: type[BaseModel]) -> InvalidArgument:
     """Make an error that names each wrong field and its problem, but never the value; for an unknown one also the known ones."""
     errors = problem.errors(include_url=False, include_input=False)
+    reported = [candidate for candidate in errors if not _is_consequence(candidate, errors)][:10]
     fields = [
         {"field": ".".join(_printable(part) for part in error["loc"]) or "body", "problem": _problem_text(error)}
-        for error in [candidate for candidate in errors if not _is_consequence(candidate, errors)][:10]
+        for error in reported
     ]
-    sentences = [f"{field['field']}: {field['problem']}" for field in fields]
+    # A problem of the arguments together needs no name in front: "body" is a word of REST only.
+    sentences = [
+        field["problem"]
+        if error["type"] == "value_error" and not error["loc"]
+        else f"{field['field']}: {field['problem']}"
+        for field, error in zip(fields, reported, strict=True)
+    ]
     if any(error["type"] == "extra_forbidden" and len(error["loc"]) == 1 for error in errors):
         known = ", ".join(field.alias or name for name, field in request.model_fields.items())
         sentences.append(f"the arguments are {known}" if known else "there are no arguments")

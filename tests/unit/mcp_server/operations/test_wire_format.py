@@ -9,6 +9,7 @@ from pydantic import Field, ValidationError
 
 from index.text import hidden_characters
 from mcp_server.operations.wire_format import AnswerModel, NoteText, RequestModel, encode_payload, invalid_argument
+from mcp_server.tools.kb_schema import GetDocument
 from tests.support.example_counts import examples
 
 
@@ -66,6 +67,12 @@ def test_an_unknown_argument_is_answered_with_the_known_ones(sent, message):
     with pytest.raises(ValidationError) as problem:
         Sought.model_validate(sent)
     assert invalid_argument(problem.value, Sought).message == message
+
+
+def test_a_problem_of_the_arguments_together_is_named_without_a_field():
+    with pytest.raises(ValidationError) as problem:
+        GetDocument.model_validate({"id": "x", "source_path": "y.md"})
+    assert invalid_argument(problem.value, GetDocument).message == "give either id or source_path"
 
 
 @examples(200)
