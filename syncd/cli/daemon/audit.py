@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from index.names import pluralize
 from index.timings import now_ms
 from syncd.cli.framework.arguments import WORKSPACE, check_workspace, limit_option, parse_time
 from syncd.cli.framework.commands import (
@@ -235,9 +236,11 @@ def format_entry(entry: dict[str, Any], zone: tzinfo | None, *, color: bool) -> 
 
 def format_verification(result: dict[str, Any]) -> str:
     """Format the result of a verification."""
-    lines = [f"{result['entries']:,} entries, from number {result['first']} on, are unchanged; head {result['head']}"]
+    lines = [
+        f"{pluralize(result['entries'], 'entry')} from number {result['first']} on, all unchanged; head {result['head']}"
+    ]
     if result["broken"]:
-        lines = [f"the log is broken in {result['broken']:,} place{'s' if result['broken'] > 1 else ''}:"]
+        lines = [f"the log is broken in {pluralize(result['broken'], 'place')}:"]
         lines += [f"- {result_text.line(text, 300)}" for text in result["breaks"]]
     for what, files in (
         ("could not be read, and were not compared", [": ".join(row) for row in result.get("unread", {}).items()]),

@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, MemexError
+from index.names import pluralize
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path
 from syncd.git.hooks import previous_hook_path
 from syncd.git.repository_state import UNWELL
@@ -147,7 +148,7 @@ def check_watches(context: DoctorContext) -> Iterator[Finding]:
         says = f"{needed:,} folders need one watch each, and all your programs share {limit:,} watches"
         yield Finding("watch", "advice", says, raise_it.format(max(524_288, needed * 4)))
     else:
-        yield Finding("watch", "ok", f"{needed:,} folders, and {limit:,} watches are allowed")
+        yield Finding("watch", "ok", f"{pluralize(needed, 'folder')}, and {limit:,} watches are allowed")
 
 
 def _walk_folders(context: DoctorContext) -> Iterator[str]:
@@ -318,7 +319,8 @@ def check_files(context: DoctorContext) -> Iterator[Finding]:
             "files", "advice", f"{file['path']} could not be read: {file['reason']}", "Memex tries again automatically"
         )
     if not facts["missing"] and not facts["unread"]:
-        yield Finding("files", "ok", f"{facts['known']:,} files have a note, {facts['waiting']:,} wait to be read")
+        known = pluralize(facts["known"], "file")
+        yield Finding("files", "ok", f"{known} with a note, {facts['waiting']:,} waiting to be read")
 
 
 def check_environment(context: DoctorContext) -> Iterator[Finding]:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from index.errors import Conflict, LibrariesMissing, MemexError, Unavailable
+from index.names import pluralize
 from index.timings import now_ms
 from syncd.cli.doctor.doctor import DoctorContext, Finding, Rank, lstat_or_none, quote_path, remove_files, restrict_mode
 from syncd.cli.doctor.host_checks import closed_folders
@@ -247,7 +248,7 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
         yield Finding("audit", "advice", f"the log can't be read: {error.message}", "memex audit verify")
         return
     if result["broken"]:
-        says = f"the log is broken in {result['broken']:,} places: {result['breaks'][0]}"
+        says = f"the log is broken in {pluralize(result['broken'], 'place')}: {result['breaks'][0]}"
         yield Finding(
             "audit",
             "wrong",
@@ -255,7 +256,7 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
             "memex audit verify; once you know the cause: memex audit prune --before 1m --to FILE --force",
         )
     else:
-        yield Finding("audit", "ok", f"{result['entries']:,} entries, all unchanged")
+        yield Finding("audit", "ok", f"{pluralize(result['entries'], 'entry')}, all unchanged")
 
 
 def _verify_chain(path: Path) -> dict[str, Any]:
@@ -321,7 +322,8 @@ def check_index(context: DoctorContext) -> Iterator[Finding]:
         if text:
             fix = partial(_rebuild_index, context) if not text.startswith("there is none") else None
             rank: Rank = "advice" if fix is None else "wrong"
-            yield Finding("index", rank, f"{scope}: {text}", "memex index --full" if fix else "memex index", fix)
+            says = text if scope == "index" else f"{scope}: {text}"
+            yield Finding("index", rank, says, "memex index --full" if fix else "memex index", fix)
     if not any(wrong.values()):
         yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
 

@@ -14,6 +14,7 @@ from typing import IO, Any
 import click
 
 from index.errors import Conflict, InvalidArgument, NotFound
+from index.names import pluralize
 from syncd.cli.framework.arguments import refuse_idle
 from syncd.cli.framework.commands import Command, open_session, print_answer, print_message, show_progress
 from syncd.cli.graph.nodes import GRAPH_WORKSPACE
@@ -91,7 +92,9 @@ def export(output: str | None, force: bool, workspace: str) -> None:
         lines.seek(0)
         if output:
             file = write_file(Path(output), lines, force=force)
-            print_answer({"file": str(file), "entities": len(names)}, lambda: f"{file}  ({len(names):,} entities)")
+            print_answer(
+                {"file": str(file), "entities": len(names)}, lambda: f"{file}  ({pluralize(len(names), 'entity')})"
+            )
         else:
             shutil.copyfileobj(lines, sys.stdout.buffer)
             sys.stdout.buffer.flush()

@@ -180,14 +180,14 @@ def format_index_report(report: Mapping[str, Any]) -> str:
     """Format the report of an index run: `+2 ~1 -0 !1`, then counts and seconds."""
     counts = f"+{report['added']} ~{report['modified']} -{report['removed']} !{report['failed']}"
     moved = f" >{report['moved']}" if report["moved"] else ""
-    chunks = f"{report['chunks']} chunks, {report['embedded']} embedded, {report['reused']} reused"
+    chunks = f"{pluralize(report['chunks'], 'chunk')}, {report['embedded']} embedded, {report['reused']} reused"
     return f"{counts}{moved}  ({report['unchanged']} unchanged; {chunks}; {report['seconds']:.1f} s)"
 
 
 def format_check_report(report: Mapping[str, Any]) -> str:
     """Format the report of a deep check: `1,200 notes checked, 2 repaired`."""
     failed = f", {report['failed']} could not be read; to list them: memex status" if report["failed"] else ""
-    return f"{report['checked']:,} notes checked, {report['mended']:,} repaired{failed}"
+    return f"{pluralize(report['checked'], 'note')} checked, {report['mended']:,} repaired{failed}"
 
 
 def progress_bar(stage: str, done: int, total: int, width: int) -> str:

@@ -73,7 +73,8 @@ def test_a_broken_index_is_found_and_made_anew(clinic, break_it, words):
 
 def test_an_index_that_is_not_made_yet_is_no_ailment(clinic):
     shutil.rmtree(clinic.state / "index")
-    assert only(clinic.look(state_checks.check_index)).is_ == "advice"
+    finding = only(clinic.look(state_checks.check_index))
+    assert (finding.is_, finding.says.partition(";")[0]) == ("advice", "there is none yet")
 
 
 def test_a_command_that_was_killed_before_the_first_index_is_no_ailment(clinic):

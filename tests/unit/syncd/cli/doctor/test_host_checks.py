@@ -92,7 +92,7 @@ def test_files_that_are_gone_or_not_read_are_named(clinic):
         app.opened.sync.run()
         app.file_import.dropped._quiet_s = 0.0
         until(lambda: app.file_import.dropped.queue_quiet_files() or app.opened.queue.counts()["done"] == 1, 120)
-        assert "1 files have a note" in only(clinic.look(host_checks.check_files)).says
+        assert "1 file with a note" in only(clinic.look(host_checks.check_files)).says
         file.unlink()
         app.opened.sync.run()
         found = only(clinic.look(host_checks.check_files))

@@ -86,6 +86,8 @@ def test_a_pass_is_told_in_signs():
         "+2 ~1 -0 !1  (5 unchanged; 9 chunks, 4 embedded, 5 reused"
     )
     assert result_text.format_index_report(report | {"moved": 3}).startswith("+2 ~1 -0 !1 >3")
+    assert "; 1 chunk, " in result_text.format_index_report(report | {"chunks": 1})
+    assert result_text.format_check_report({"checked": 1, "mended": 0, "failed": 0}) == "1 note checked, 0 repaired"
 
 
 @pytest.mark.parametrize("width", [1, 10, 40, 80, 200])
