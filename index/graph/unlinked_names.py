@@ -194,7 +194,7 @@ class Names:
         if max(numbers, default=-1) < 0:
             return
         spans: list[tuple[int, int]] = []
-        free = 0  # the first position behind the latest mention
+        free = 0  # the first position after the latest mention
         for at, longest in enumerate(self._machine.longest_names(numbers)):
             if longest < 0 or at < free:
                 continue

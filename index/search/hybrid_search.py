@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # both load libraries that only their owners need
     from index.storage.chunk_rows import Match
     from index.storage.chunk_store import ChunkStore
 
-# Passages of each leg. A larger pool only adds documents behind those of the smaller ones, even one whose passage was no
+# Passages of each leg. A larger pool only adds documents after those of the smaller ones, even one whose passage was no
 # candidate before, so the answer to a smaller limit is the beginning of the answer to a larger one. From 40 to 150 no measured
 # ranking changes.
 POOLS: Final = (40, 160, 640)

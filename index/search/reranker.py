@@ -80,7 +80,7 @@ class Reranker:
         self._judge: RerankerModel | None = None
         self._failed_at = -math.inf
         self._tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-        self._giving = threading.Lock()  # so that nothing is given behind the end
+        self._giving = threading.Lock()  # so that nothing is given after the end
         self._closed = False
         self._thread = threading.Thread(target=self._run, name="reranker", daemon=True)
 
@@ -150,7 +150,7 @@ class Reranker:
             return hits, (self.degraded or late,)
         blended = [_blend(hits[place], score) for place, score in zip(places, scores, strict=True)]
         blended.sort(key=lambda hit: -hit.score)
-        # The hits beyond the pool stay behind it, so that the order does not depend on how many there are.
+        # The hits beyond the pool stay after it, so that the order does not depend on how many there are.
         placed = place_below_successors(_put_at(hits[: self.pool], places, blended))
         return (*placed, *(replace(hit, score=min(hit.score, placed[-1].score)) for hit in hits[self.pool :])), ()
 

@@ -130,7 +130,7 @@ class WordIndex:
             if (number := self._numbers.get(word)) is None:
                 continue
             having, times = _count_equals(seen.rows_of(number))
-            counted = live[having[: np.searchsorted(having, count)]]  # later states have rows behind these
+            counted = live[having[: np.searchsorted(having, count)]]  # later states have rows after these
             having, times = having[: len(counted)][counted], times[: len(counted)][counted]
             rarity = math.log(1 + (rows - len(having) + 0.5) / (len(having) + 0.5))
             saturation = K1 * (1 - B) + K1 * B / average * lengths[having]

@@ -56,7 +56,7 @@ _IGNORED: Final = (
     "\u3000\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff\U000e0000-\U000e0fff"
 )
 _PASSED_OVER: Final = re.compile(f"[{_IGNORED}]")
-# The beginning of a target that may be a scheme or a host, and the character behind it. To decode the entities of whole targets
+# The beginning of a target that may be a scheme or a host, and the character after it. To decode the entities of whole targets
 # would take seconds for a short text in which each `](` begins one, such as `](&](&`.
 _DECISIVE: Final = re.compile(possessive(rf"[\w#+.\-/\\{_IGNORED}]|&[#\w]*+;?", "*") + ".?", re.DOTALL)
 

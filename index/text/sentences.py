@@ -232,14 +232,14 @@ def split_line(line: str, clean: Callable[[str], str] = str) -> list[str]:
         if match[0][0] == "." and _goes_on(line[max(start, end - 12) : end], behind):
             continue
         if match[0][-1] in _CLOSING and (behind[:1].islower() or _PARTICLE.match(behind)):
-            continue  # the sentence goes on behind a remark or a quotation (as here!)
+            continue  # the sentence goes on after a remark or a quotation (as here!)
         sentences.append(line[start:end])
         start = end
     return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
 
 
 def _goes_on(before: str, behind: str) -> bool:
-    """Return whether a sentence goes on behind the full stop that `before` ends with."""
+    """Return whether a sentence goes on after the full stop that `before` ends with."""
     if behind[:1].islower():
         return True
     if _AND_SO_ON.search(before):  # a function word with a capital begins a sentence

@@ -57,7 +57,7 @@ PIECE: Final = compile_later(
 _FIGURE = compile_later(r"[\d.,:/×x-]+(?:[^\W\d_]{1,4}|[%°])?|[\da-f]{8,}|\d+(?:st|nd|rd|th)", re.IGNORECASE)
 _SITE = compile_later(r"\.(?!js$)[a-z]{2,4}$")  # the ending of the name of a site or file
 _PATH = compile_later(r"(?<![A-Za-z\d.])~?/[\w.+-]+(?:/[\w.+*-]*)+")
-_HALF = compile_later(r"/(?=[^\W\d_])")  # behind a word that no phrase ends with: Debian GNU/Linux
+_HALF = compile_later(r"/(?=[^\W\d_])")  # after a word that no phrase ends with: Debian GNU/Linux
 _BREAK = compile_later(r"[^\s«»“”„‹›\"]")  # quotation marks separate no words
 JOINS: Final = frozenset({"à", "de", "del", "di", "da", "do", "dos", "du", "des", "d'", "sin", "sans"})  # base de datos
 GENITIVE: Final = frozenset(
@@ -169,7 +169,7 @@ def tokenize(text: str, language: TextLanguage) -> Iterator[Token | None]:
             if elided:  # l'image
                 article = elided[0].lower().replace("’", "'")
                 yield Token(article, article, 0.0, join=article in JOINS)
-                part, before, first, glued = part[elided.end() :], article, False, False  # noqa: PLW2901 - the word behind the article
+                part, before, first, glued = part[elided.end() :], article, False, False  # noqa: PLW2901 - the word after the article
             halved = language.language == "de" and text[at : at + 2] == "- "  # System- und Datenausfälle
             token = _spaced_token(part, language, before=None if first else before, glued=glued)
             yield Token(part.lower(), part.lower(), 0.0) if halved else token
@@ -356,7 +356,7 @@ def _chinese_tokens(text: str) -> Iterator[Token | None]:
         worth = CHINESE_WORTH.get(flag, 0.0) if len(word) > 1 and word not in stopwords.CHINESE else 0.0
         worth *= 0.0 if _CHINESE_PART.fullmatch(word) else 1.0
         worth *= 0.45 if flag == "nr" and len(word) == 2 else 1.0  # rarely a name
-        # The dictionary calls some verbs nouns; an adverb stands before a verb, and an aspect behind it.
+        # The dictionary calls some verbs nouns; an adverb stands before a verb, and an aspect after it.
         if (flag == "nr" and before[:1] == "n") or (before == "nr" and flag[:1] in "nv"):
             yield None  # the name of a person is no part of a compound
         verbal = flag in ("v", "l", "i", "a") or (before == "d" and len(word) == 2) or after in ("ul", "uz", "ug")

@@ -33,7 +33,7 @@ _EXAMPLE = compile_later(
 )
 _WORD: Final = r"[^\s,;:.()\u2e80-\u9fff]+"
 _ITEM: Final = rf"{_WORD}(?: {_WORD}){{0,2}}"  # at most three words
-_LAST: Final = rf"(?:[^\W\d]{{1,3}} )?{_WORD}"  # perhaps behind an article
+_LAST: Final = rf"(?:[^\W\d]{{1,3}} )?{_WORD}"  # perhaps after an article
 _WIDE_ITEM: Final = r"[^\s\u3000-\u309f，；：（）]{1,6}"  # without hiragana, which show that a clause ends
 _LIST = compile_later(
     rf"(?<!\S){_WORD}(?:, {_ITEM}){{{ITEMS - 2},}},? (?:and|or|y|o|u|et|ou|und|oder|e) {_LAST}"

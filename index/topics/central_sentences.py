@@ -108,7 +108,7 @@ def _pointing_factor(n: int, sentences: Sequence[str], short: Sequence[str]) -> 
 
 
 def _explains(n: int, sentences: Sequence[str], short: Sequence[str]) -> bool:
-    """Return whether a summary has room for a sentence and the one behind it, which points at it."""
+    """Return whether a summary has room for a sentence and the one after it, which points at it."""
     sentence, behind = short[n], short[n + 1]
     whole = bool(_ENDED.search(sentence) and _ENDED.search(behind)) and not REFERENCE_OPENING.match(sentence)
     return whole and len(sentence) + len(behind) < SUMMARY and not _DANGLING.match(sentences[n])

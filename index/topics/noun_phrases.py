@@ -63,7 +63,7 @@ def marked_phrase(line: Sequence[Token | None], language: TextLanguage, times: i
 def _phrases_of_run(run: _Run, language: str) -> Iterator[NounPhrase]:
     """Yield the phrases of a run of words."""
     vague = word_classes.VAGUE.get(language, frozenset())
-    nouns_first = language in SPACED  # adjectives stand behind their noun, as in Spanish
+    nouns_first = language in SPACED  # adjectives stand after their noun, as in Spanish
     nouns = [n for n, (_, role) in enumerate(run) if role is Role.NOUN]
     if not nouns:
         return

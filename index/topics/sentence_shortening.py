@@ -1,4 +1,4 @@
-"""Shorten a long sentence: drop its remarks in parentheses, then what stands behind the end of a clause or a phrase.
+"""Shorten a long sentence: drop its remarks in parentheses, then what stands after the end of a clause or a phrase.
 
 Law, tested: a shortened sentence has at most `SUMMARY` characters."""
 
@@ -16,7 +16,7 @@ _DASHED = compile_later(r" [–—-] [^–—;:.]{1,120} [–—-](?= [^\W\dA-Z�
 _COMMAS = compile_later(r",(?:\s*,)+")  # what a remark leaves in a list
 _ASIDE = compile_later(r"\s?\([^()]{1,200}\)|（[^（）]{1,200}）")  # a remark in parentheses
 
-# A remark between commas behind a subject, which its verb follows: El proyecto, como concesión, ha decidido.
+# A remark between commas after a subject, which its verb follows: El proyecto, como concesión, ha decidido.
 _APPOSITION: Final = {
     language: compile_later(rf"\A([^,;:]{{6,60}}), [^,;:]{{3,110}}, (?=(?:{verbs})\b)", re.IGNORECASE)
     for language, verbs in {
@@ -26,7 +26,7 @@ _APPOSITION: Final = {
     }.items()
 }
 
-# The words that begin a clause behind a comma, a clause without one, and a phrase: the later a sentence is cut the
+# The words that begin a clause after a comma, a clause without one, and a phrase: the later a sentence is cut the
 # better, but a cut before a clause leaves more of its sense than one before a phrase.
 _CLAUSES: Final = {
     "en": "but|although|though|whereas|while|so|which|who|whose|because|where|when|as|since|until|unless|even|if|and|or|causing|allowing|making|using|including|such|rather|without|"
@@ -59,7 +59,7 @@ _PHRASES: Final = {
     "it": "e|o|in|con|su|da|tra|fra|nel|nella|a|al|di|del|della",
     "pt": "e|ou|em|com|por|entre|no|na|a|ao|de|do|da",
 }
-# Words behind which nothing may be left out; a phrase needs what they announce.
+# Words after which nothing may be left out; a phrase needs what they announce.
 _ANNOUNCING: Final = compile_later(
     r"(?:[(\[«“„‘,:–—-]\s?|\b(?:d['’]|de |à |pour |et |para |a |y |que )\w+(?:[aeio]r|[dt]re)|\b(?:toujours|souvent|également|always|often|siempre|también|the|a|an|this|that|these|those|my|your|his|her|its|our|their|of|to|in|on|at|by|for|with|from|except|example|instance|as|than|and|or|but|if|is|are|was|were|be|been|not|no|only|just|"
     r"even|very|more|most|such|any|all|every|some|into|onto|upon|through|because|when|while|where|before|after|until|unless|since|whether|without|within|using|including|against|during|per|like|over|under|which|who|whose|will|would|can|could|should|may|might|must|do|does|did|has|have|had|you|we|they|he|she|it|both|either|between|so|also|how|what|when|where|"
@@ -102,7 +102,7 @@ _SUBORDINATE = compile_later(
 _SETTINGS: Final = frozenset({"en", "es", "fr"})
 _LOOSE: Final = " ,;:、，；："  # no summary ends with these
 SHORTEST: Final = 40  # least characters of a main clause that stands alone
-MAIN: Final = 12  # least characters of a main clause behind a condition
+MAIN: Final = 12  # least characters of a main clause after a condition
 # least characters that are left, and how many characters later another kind of cut has to be to be better
 _KINDS: Final = ((40, 0), (40, 5), (40, 25), (55, 25), (55, 50), (80, 80))
 
@@ -181,7 +181,7 @@ def _best_end(sentence: str, language: str) -> int:
 
 
 def _is_conditional(sentence: str, start: int, language: str) -> bool:
-    """Return whether a condition or a setting begins at `start`, behind which the main clause follows."""
+    """Return whether a condition or a setting begins at `start`, after which the main clause follows."""
     pattern = _CONDITIONAL_ONLY.get(language)
     return bool(_CONDITIONAL.match(sentence, start) or (pattern and pattern.match(sentence, start)))
 
@@ -204,7 +204,7 @@ def _patterns(language: str) -> tuple[re.Pattern[str], ...]:
 
 
 def _may_end(left: str, mark: str) -> bool:
-    """Return whether a sentence may end with `left`; `mark` is what stands behind it."""
+    """Return whether a sentence may end with `left`; `mark` is what stands after it."""
     if left.count('"') % 2 or not is_balanced(left) or _FIRST_HALF.search(left):
         return False
     return not _ANNOUNCING.search(left) and not (_PAIRED.search(left) and mark.strip(", ") in _ANDS)

@@ -300,7 +300,7 @@ i you we they he she who can can't cannot will won't would should must may might
 """)  # a verb follows
 ENGLISH_LINKS: Final = word_set("""
 it that which not never always also then to and or often sometimes usually otherwise still just only
-""")  # a word that may be a verb is one behind these
+""")  # a word that may be a verb is one after these
 ENGLISH_COPULAS: Final = word_set("""
 is are was were be been being isn't aren't wasn't very too so more most less quite rather as how seem seems feel feels become becomes
 """)  # an adjective follows
@@ -338,23 +338,21 @@ de com sem por para sobre entre desde até em
 ROMANCE_COPULAS: Final = word_set("""
 es son era eran fue fueron sea sean ser está están estar est sont était étaient soit soient être serait è sono é são
 """)  # an adjective follows
-ADVERBIAL_PREPOSITIONS: Final = word_set(
-    "a con en por par avec"
-)  # behind these, a noun without an article is an adverb
+ADVERBIAL_PREPOSITIONS: Final = word_set("a con en por par avec")  # after these, a noun without an article is an adverb
 ROMANCE_CONJUNCTIONS: Final = word_set("y e o u et ou ni a à")  # anything may follow
 ROMANCE_PRONOUNS: Final = word_set(
     "la los las le les l' lo gli o os as"
-)  # articles that are also objects of a verb behind them
-INFINITIVE_OPENERS: Final = word_set("pour de d' à sans")  # behind these and a pronoun, an infinitive follows
+)  # articles that are also objects of a verb after them
+INFINITIVE_OPENERS: Final = word_set("pour de d' à sans")  # after these and a pronoun, an infinitive follows
 BEFORE_PRONOUNS: Final = word_set(
     "que qui se ne no non não autres on je tu nous vous il elle ils elles che si ya"
-)  # behind these, they are objects
+)  # after these, they are objects
 ROMANCE_PLURALS: Final = word_set("""
 les des ces mes tes ses nos vos leurs aux plusieurs quelques los las unos unas estos estas esos esas sus mis tus algunos algunas muchos muchas
-""")  # articles behind which a word without a plural ending is a verb
+""")  # articles after which a word without a plural ending is a verb
 ROMANCE_ADVERBIAL: Final = word_set(
     "ailleurs outre intermédiaire defecto conséquent inverse concert plupart supuesto acuerdo pesar proprement través menudo conséquence"
-)  # behind a preposition, they make an adverb
+)  # after a preposition, they make an adverb
 ROMANCE_MANNERS: Final = word_set(
     "façon manière mode genre manera forma modo maniera maneira"
-)  # behind "de", they begin an adverb
+)  # after "de", they begin an adverb

@@ -58,7 +58,7 @@ def word_roles(line: Sequence[Token | None], language: TextLanguage) -> list[Rol
 
 
 def _is_adverb(line: Sequence[Token | None], n: int) -> bool:
-    """Return whether "à" and the word behind it are an adverb, not a part of a term such as "boîte à outils"."""
+    """Return whether "à" and the word after it are an adverb, not a part of a term such as "boîte à outils"."""
     joining, noun = line[n], line[n + 1]
     return joining is not None and joining.text == "à" and noun is not None and not noun.text.endswith("s")
 
@@ -169,7 +169,7 @@ def _is_comparative(word: str) -> bool:
 
 
 def _sure_verb_role(place: _Place) -> Role:
-    """Return the role of a word that is a verb, or made of one: behind an article it belongs to a noun."""
+    """Return the role of a word that is a verb, or made of one: after an article it belongs to a noun."""
     if place.before not in word_classes.ENGLISH_ARTICLES:
         return Role.OTHER
     if place.beside:
@@ -185,7 +185,7 @@ def _is_verb_here(place: _Place, base: str) -> bool:
         and place.token.plural
         and (place.before in ("this", "that") or place.after in word_classes.ENGLISH_QUESTIONS or _has_subject(place))
     ):
-        return True  # this sounds; a plural would stand behind "these"; the option controls how
+        return True  # this sounds; a plural would stand after "these"; the option controls how
     if place.token.text.endswith("ing") and place.before in word_classes.ENGLISH_GERUND_OPENERS:
         return True  # when filtering queries
     if base and place.before.endswith("ly") and not place.token.plural:
@@ -205,7 +205,7 @@ def _is_verb_here(place: _Place, base: str) -> bool:
 
 
 def _has_subject(place: _Place) -> bool:
-    """Return whether a form with the ending s stands behind a singular subject, or begins a clause: matches packages."""
+    """Return whether a form with the ending s stands after a singular subject, or begins a clause: matches packages."""
     return (not place.before and place.beside) or (
         place.behind_word and place.earlier in word_classes.ENGLISH_SINGULARS
     )
@@ -221,7 +221,7 @@ def _is_compounding(place: _Place) -> bool:
 
 
 def _is_predicate(place: _Place) -> bool:
-    """Return whether a word is probably an adjective behind "is" or "very"."""
+    """Return whether a word is probably an adjective after "is" or "very"."""
     return (
         place.before in word_classes.ENGLISH_COPULAS
         and not place.beside
@@ -263,7 +263,7 @@ _VERBAL: Final = {
     "it": compile_later(r".{2,}(?:ando|endo|[aei]re|[aei]rsi|[aiu]t[oaie]|ano|ono)"),
     "fr": compile_later(r".{2,}(?:er|ir|re|ait|aient|ant|ée?s?|era|eront|ez|ons)"),
 }  # fmt: skip
-# The verbs that may stand behind a preposition.
+# The verbs that may stand after a preposition.
 _INFINITIVE: Final = {
     "es": compile_later(r"(?!lugar|hogar|poder|taller|alquiler|ejemplar|carácter|escáner|mujer|router|póster|dólar|altar).{2,}(?:[aeií]r(?:se|l[aeo]s?|nos|te|me)?|[aeiá]ndo(?:se|l[aeo]s?)?)"),
     "pt": compile_later(r".{2,}(?:[aei]r(?:-\w+)?|[aei]ndo)"),

@@ -26,7 +26,7 @@ from syncd.notes.front_matter import (
 )
 from syncd.vault.path_rules import is_utf8
 
-_BARE_CR: Final = re.compile(r"\r(?!\n)")  # Obsidian begins a line behind it, so a line of a diff would be shown as two
+_BARE_CR: Final = re.compile(r"\r(?!\n)")  # Obsidian begins a line after it, so a line of a diff would be shown as two
 PROPOSABLE: Final = frozenset({"tags", "title", "summary"})  # of the reserved properties: they only describe a note
 
 

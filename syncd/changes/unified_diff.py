@@ -163,7 +163,7 @@ def apply_hunks(hunks: Sequence[Hunk], text: str) -> str:
         drift, done = at - _expected_place(hunk), at + len(hunk.before)
         made += _changed_lines(hunk, lines[at:done], end)
     made += lines[done:]
-    for number, line in enumerate(made[:-1]):  # the line that ended the text has others behind it now
+    for number, line in enumerate(made[:-1]):  # the line that ended the text has others after it now
         if not line.endswith("\n"):
             made[number] = f"{line}{end}"
     return "".join(made)

@@ -30,7 +30,7 @@ FOLDER: Final = "past"  # in the state folder
 ROOM: Final = 0.9  # share of the limit that remains after pruning a full store
 SHARE: Final = 4  # one file may use at most this fraction (1/4) of the limit
 _NAME: Final = re.compile(r"[0-9a-f]{64}\Z")
-# Small versions that were overwritten together: a line of JSON, digest → offset behind that line, and then the versions.
+# Small versions that were overwritten together: a line of JSON, digest → offset after that line, and then the versions.
 _BUNDLE: Final = re.compile(r"[0-9a-f]{16}\.bundle\Z")
 BUNDLED: Final = 16_384  # most bytes of a version in a bundle
 _HEAD: Final = 1 << 20  # most bytes that are read of the first line of a bundle

@@ -26,7 +26,7 @@ from syncd.settings.settings import SearchSettings
 
 Progress: TypeAlias = Callable[[dict[str, Any]], None]
 
-DEEP: Final = 20  # hits of a search; a note behind them counts as not found
+DEEP: Final = 20  # hits of a search; a note after them counts as not found
 TOP: Final = 5  # hits of a recorded query that are compared
 WINDOW: Final = 48  # notes between two commits
 WARM: Final = 2  # texts that are embedded before the speed is measured

@@ -134,7 +134,7 @@ def _parse_field(line: str, match: re.Match[str], links: list[tuple[int, int, st
     if row or not targets or not 0 < len(type) <= LONGEST or UNTYPED.search(type):
         return None
     named = (start + len(key) - len(key.lstrip()), end - len(key) + len(key.rstrip()))
-    # In `a:: b:: [[X]]` the value begins behind the last `::`; otherwise removing `a::` would leave the field `b:: [[X]]`.
+    # In `a:: b:: [[X]]` the value begins after the last `::`; otherwise removing `a::` would leave the field `b:: [[X]]`.
     first, behind = line.rindex("::", named[1], targets[0].start) + 2, inside[1]
     text = line[first:behind]
     value = first + len(text) - len(text.lstrip(" \t")), behind

@@ -19,7 +19,7 @@ MOST: Final = 200  # entries of one workspace
 
 
 def make_entry(text: str) -> str:
-    """Return the entry for `text`: a note's path, or a folder with `/**` behind it. Raises InvalidArgument.
+    """Return the entry for `text`: a note's path, or a folder followed by `/**`. Raises InvalidArgument.
 
     `References`, `References/` and `References/**` mean the same folder."""
     path = unicodedata.normalize("NFC", text.strip())
@@ -29,7 +29,7 @@ def make_entry(text: str) -> str:
         raise InvalidArgument("name a folder or a note: the whole vault can't be shared at once", field="path")
     if "*" in path or "?" in path:
         raise InvalidArgument(
-            f"{path[:200]!r} is not one folder or note: the only wildcard of a share is {BELOW} behind a folder",
+            f"{path[:200]!r} is not one folder or note: the only wildcard of a share is {BELOW} after a folder",
             field="path",
         )
     if reason := objection(path):

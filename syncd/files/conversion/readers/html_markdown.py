@@ -164,7 +164,7 @@ def _write_line(nodes: Iterable[Any]) -> str:
 
 
 def _write_inline(node: Any, before: Sequence[str], *, plain: bool = False) -> str:
-    """Return the Markdown of an inline element behind the parts `before` of its line."""
+    """Return the Markdown of an inline element after the parts `before` of its line."""
     name = node.name
     if name == "#text":
         return _escape(node.data or "")
