@@ -25,7 +25,7 @@ class VectorSource(Protocol):
     """Describes a store of vectors by the digests of their texts."""
 
     def known_digests(self, digests: Collection[str]) -> set[str]:
-        """Return those of `digests` that may be stored, without reading the store; no other one is."""
+        """Return those of `digests` that may be stored, without reading the store; no other is stored."""
 
     def vectors(self, digests: Collection[str]) -> Mapping[str, Vector]:
         """Return the vectors of the texts with these digests, as far as they are stored."""
@@ -73,7 +73,7 @@ class Vectors:
     def _recall(self, digests: Collection[str]) -> dict[str, Vector]:
         with self._lock:
             vectors = {digest: vector for digest in digests if (vector := self._latest.pop(digest, None)) is not None}
-            self._latest |= vectors  # the latest stand last
+            self._latest |= vectors  # the latest used come last
             return vectors
 
     def _remember(self, fresh: Mapping[str, Vector]) -> None:

@@ -67,7 +67,7 @@ class Match(NamedTuple):  # a search makes many, and a frozen dataclass takes th
 
 
 def check_rows(documents: Mapping[str, Collection[Row]]) -> None:
-    """Check that the rows of `documents` are well formed: each under its own document, and none twice."""
+    """Check that each row is under its own document, and none is there twice. Raises InvalidArgument for a lone surrogate."""
     assert all(ID.match(doc_id) for doc_id in documents), f"a malformed id among {sorted(documents)[:3]}"
     ids = set()
     for doc_id, chunks in documents.items():

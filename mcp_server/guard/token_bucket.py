@@ -8,9 +8,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from typing import Final
 
-MOST: Final = (
-    4_096  # names; the one that was longest away is forgotten for a new one, which at worst makes it whole again
-)
+MOST: Final = 4_096  # names; a new one displaces the one unused for longest, which then starts with a full bucket
 
 
 class TokenBuckets:

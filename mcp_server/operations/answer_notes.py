@@ -38,9 +38,8 @@ def find_read_notes(answer: BaseModel, request: BaseModel) -> tuple[list[str], l
     ids, names = _values(parts, IDS), _values(parts, NAMES)
     if not ids and not names:
         ids, names = _values([request], IDS), _values([request], NAMES)
-    return list(
-        dict.fromkeys(id.partition("#")[0] for id in ids)
-    ), names  # a chunk's id is its document's id with a number
+    documents = dict.fromkeys(id.partition("#")[0] for id in ids)  # a chunk's id is its document's id with a number
+    return list(documents), names
 
 
 def _values(parts: list[BaseModel], fields: tuple[str, ...]) -> list[str]:

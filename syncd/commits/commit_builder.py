@@ -247,7 +247,7 @@ class CommitBuilder:
         return names
 
     def _stage(self, changes: Mapping[str, Content], *, of: int) -> None:
-        """Put the contents of so many commits into the private index.
+        """Put the changes of `of` commits into the private index.
 
         For one commit, it raises FilesRefused when Git refuses some; none is in the index then."""
         with self._placed_in_tree({**self._read_attributes(changes), **changes}):

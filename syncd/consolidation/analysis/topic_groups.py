@@ -29,13 +29,13 @@ def find_groups(
     *,
     limit: int,
 ) -> tuple[list[Group], int]:
-    """Find the `limit` largest groups, and the number of all groups. `part`: the captures by their numbers."""
+    """Return the `limit` largest groups, and the number of all groups. `part` has the captures by their numbers."""
     clusters = [group for group in part.find_clusters(neighbours) if len(group) >= SMALLEST]
     shown = [sorted(group) for group in clusters[:limit]]
     members = sorted({n for group in shown for n in group})
     reader, contents = Reader(places, redact), texts(members)
     note_texts = {n: (captures[n].title, contents.get(n, "")) for n in members}
-    terms = {n: reader.terms(*(note_texts[n][0], note_texts[n][1:]))[1] for n in members}
+    terms = {n: reader.terms(note_texts[n][0], note_texts[n][1:])[1] for n in members}
     holders: dict[str, list[int]] = defaultdict(list)
     for n in members:
         for key in terms[n]:
