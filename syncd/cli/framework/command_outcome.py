@@ -63,7 +63,7 @@ def _report_error(error: Exception, *, serving: bool, as_json: bool) -> int:
     failure = _as_memex_error(error)
     if failure is None:
         return _report_bug(error, serving=serving)
-    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+    if isinstance(error, click.exceptions.NoArgsIsHelpError) and not as_json:
         _print_error(error.format_message())
     else:
         text = f"memex: {result_text.sanitize(failure.message)}"
@@ -86,6 +86,8 @@ def _as_memex_error(error: Exception) -> MemexError | None:
         case click.ClickException():
             context: Any = getattr(error, "ctx", None)
             path = context.command_path if context else "memex"
+            if isinstance(error, click.exceptions.NoArgsIsHelpError) or error.message == "Missing command.":
+                return InvalidArgument(f"`{path}` needs a command; see `{path} --help`")
             text = _describe_usage(error, context)
             return InvalidArgument(f"{text}{' See' if text.endswith('?') else '; see'} `{path} --help`")
         case OSError():

@@ -45,6 +45,14 @@ def test_each_failure_has_its_exit_code(daemon, capfd, line, exit_code):
     assert (err == "") == (exit_code == 0)
 
 
+@pytest.mark.parametrize("line", ["--json node", "node --json"])
+def test_a_group_without_a_command_is_an_error_in_json_too(capfd, line):
+    assert run_command(line.split()) == 2
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert json.loads(err)["error"]["message"] == "`memex node` needs a command; see `memex node --help`"
+
+
 @pytest.mark.parametrize(
     ("line", "message"),
     [
