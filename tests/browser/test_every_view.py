@@ -9,6 +9,7 @@ import pytest
 from tests.support.page_views import PLACES
 
 PHONE = {"width": 360, "height": 700}
+NARROW = {"width": 320, "height": 640}
 WIDE = {"width": 1280, "height": 900}
 MOST = 200 * 1024  # bytes of a view without the library that draws the graph
 LIBRARIES = "/static/vendor/"
@@ -17,6 +18,11 @@ SIGHT = f"""(() => {{
   const nav = document.querySelector(".top nav"), present = nav.querySelector("[aria-current]");
   return present && present.{RIGHT} <= nav.{RIGHT} + 1;
 }})()"""  # whether the entry of the present view is in sight; null for a view without one
+
+WHOLE = """(() => {
+  const [bar, link] = [document.querySelector(".top nav"), document.activeElement].map((e) => e.getBoundingClientRect());
+  return link.left >= bar.left - 1 && link.right <= bar.right + 1;
+})()"""  # whether no part of the focused entry is cut off
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +59,16 @@ def test_a_view_is_accessible_small_and_fits(tab_with, view, scheme, size):
     assert tab.value("document.documentElement.scrollWidth") <= size["width"]
     assert tab.value(SIGHT) in (None, True)
     assert tab.problems == {}
+
+
+def test_on_a_phone_the_whole_of_a_focused_entry_is_in_sight(tab_with):
+    tab = tab_with(colorScheme="light", viewport=NARROW)
+    tab.goto("/")
+    entries = tab.value('document.querySelectorAll(".top nav a").length')
+    tab.press("Tab", "Tab")  # the link that skips to the content, and the name of the vault
+    for _ in range(entries):
+        tab.press("Tab")
+        assert tab.value(WHOLE), tab.value("document.activeElement.textContent")
 
 
 @pytest.mark.parametrize("view", PLACES)

@@ -260,13 +260,18 @@ if (helpButton) {
   helpButton.addEventListener("click", () => help.showModal());
 }
 
-// On a phone, the navigation scrolls: the present view is in sight beside the button. scrollIntoView would also make the
-// first Tab start at the view, and miss the link that skips to the content.
-const present = document.querySelector("nav [aria-current]");
-if (present) {
-  const [bar, link] = [present.parentElement, present].map((element) => element.getBoundingClientRect());
-  present.parentElement.scrollLeft += link.left + link.width / 2 - (bar.left + bar.width / 2);
+// On a phone, the navigation scrolls: the present view is in sight beside the button, and so is the link that has the focus.
+// scrollIntoView would also make the first Tab start at the view, and miss the link that skips to the content.
+function center(link) {
+  const [bar, place] = [link.parentElement, link].map((element) => element.getBoundingClientRect());
+  link.parentElement.scrollLeft += place.left + place.width / 2 - (bar.left + bar.width / 2);
 }
+
+const present = document.querySelector("nav [aria-current]");
+if (present) center(present);
+document.querySelector(".top nav")?.addEventListener("focusin", ({ target }) => {
+  if (target.matches(":focus-visible")) center(target); // not under a mouse, which would miss the link
+});
 
 function items() {
   return [...document.querySelectorAll("[data-list] [data-item]")].filter((item) => item.offsetParent !== null);
