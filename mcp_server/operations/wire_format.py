@@ -26,7 +26,7 @@ from index.errors import (
 )
 from index.text import hidden_characters, link_schemes, runnable_code
 from mcp_server.http.request_log import describe_error
-from syncd.notes import secret_patterns
+from syncd.notes import secret_patterns, tag_names
 from syncd.notes.front_matter import MERGE_CONFLICT
 
 if TYPE_CHECKING:
@@ -173,7 +173,7 @@ def warnings_about(defects: Iterable[Defect]) -> list[str]:
     """Return the defects of a note that its writer should report to a person."""
     reported = (
         *(secret_patterns.DEFECT, hidden_characters.DEFECT, runnable_code.DEFECT, link_schemes.DEFECT),
-        MERGE_CONFLICT,
+        *(tag_names.DEFECT, MERGE_CONFLICT),
     )
     return [str(defect) for defect in defects if defect.name in reported]
 

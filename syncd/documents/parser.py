@@ -37,6 +37,7 @@ from syncd.documents.entity_lines import parse_page as page_of
 from syncd.documents.entity_node import OWN, node_of_page
 from syncd.documents.memo_relations import read_relations
 from syncd.documents.owner_marks import encode_marks, read_marks
+from syncd.notes import tag_names
 from syncd.notes.front_matter import (
     MERGE_CONFLICT,
     FrontmatterError,
@@ -389,7 +390,9 @@ class _OwnProperties:
     def _tags(self, front: str) -> list[str]:
         value = self._list_property("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
-            self._add_defect("bad-tag", "YAML reads `tags: #x` as empty, because # begins a comment: write `tags: [x]`")
+            self._add_defect(
+                tag_names.DEFECT, "YAML reads `tags: #x` as empty, because # begins a comment: write `tags: [x]`"
+            )
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
             self._add_defect(
                 "tags-as-text", "one text holds several tags, and Obsidian reads no tag in it: make them a list"
@@ -398,7 +401,7 @@ class _OwnProperties:
         for tag in tags:
             if not is_tag(tag) and not is_collection_tag(tag):
                 self._add_defect(
-                    "bad-tag", f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)"
+                    tag_names.DEFECT, f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)"
                 )
         return tags
 

@@ -10,6 +10,7 @@ from index.names import fold
 from index.query import tag_of
 
 TAGS: Final = 50
+DEFECT: Final = "bad-tag"  # the name of the defect of a note with a tag that Obsidian does not accept
 
 
 def check_tags(texts: Sequence[str]) -> tuple[str, ...]:

@@ -8,9 +8,17 @@ from hypothesis import strategies as st
 from pydantic import Field, ValidationError
 
 from index.text import hidden_characters
-from mcp_server.operations.wire_format import AnswerModel, NoteText, RequestModel, encode_payload, invalid_argument
+from mcp_server.operations.wire_format import (
+    AnswerModel,
+    NoteText,
+    RequestModel,
+    encode_payload,
+    invalid_argument,
+    warnings_about,
+)
 from mcp_server.tools.kb_schema import GetDocument
 from tests.support.example_counts import examples
+from tests.support.parsed_notes import parse
 
 
 class Hit(NoteText):
@@ -67,6 +75,11 @@ def test_an_unknown_argument_is_answered_with_the_known_ones(sent, message):
     with pytest.raises(ValidationError) as problem:
         Sought.model_validate(sent)
     assert invalid_argument(problem.value, Sought).message == message
+
+
+def test_a_writer_is_warned_of_a_tag_that_obsidian_does_not_accept():
+    (warning,) = warnings_about(parse(b"---\ntags: [2026]\n---\nx\n", "Captures/default/x.md", mtime_ms=0).defects)
+    assert warning.startswith("bad-tag: '2026' is not a tag in Obsidian")
 
 
 def test_a_problem_of_the_arguments_together_is_named_without_a_field():
