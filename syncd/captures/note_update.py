@@ -198,7 +198,11 @@ def read_note(inbox: Inbox, drafts: NoteDrafts, record: Record) -> tuple[str, Do
         raise Conflict("the note's file was removed a moment ago; try again in a moment", retryable=True) from error
     document = parse_note(inbox, text, record)
     if not document.writable:
-        raise Conflict("the note's properties can't be read now; its owner may be editing them", retryable=True)
+        raise Conflict(
+            "the note's properties can't be read now: its owner may be editing them; try again in a moment, and if it persists, "
+            "see `memex status`, which names the mistake",
+            retryable=True,
+        )
     if document.claimed_id is None and not any(defect.name in UNADOPTED for defect in document.defects):
         raise Conflict("a person has just added this note, and Memex gives it an id soon; search again", retryable=True)
     return text, document

@@ -272,3 +272,14 @@ def test_a_capture_whose_every_name_is_taken_gives_up(world, space, monkeypatch,
     assert caught.value.retryable
     assert len(asked) == len(set(asked)) == tries
     assert files(world) == {}
+
+
+def test_a_note_whose_properties_cannot_be_read_is_left_alone_and_the_way_out_is_named(world, space):
+    first = space.capture("alpha").record
+    world.write(first.path, "---\ntags:\n\t- a\n---\nalpha\n")
+    world.run()
+    (record,) = space.recent(10)
+    before = files(world)
+    with pytest.raises(Conflict, match="`memex status`, which names the mistake"):
+        space.update_note(record.id, "beta")
+    assert files(world) == before
