@@ -401,7 +401,7 @@ def test_a_new_note_stays_when_the_one_it_was_made_from_cannot_be_restored(world
 def test_a_move_is_not_planned_again_before_its_rollback_has_ended(world, monkeypatch):
     promotions = world.app.services.promotions
 
-    def fail(*_):
+    def fail(*_, **__):
         raise Unavailable("the disk failed")
 
     def decide():
