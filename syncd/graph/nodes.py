@@ -29,7 +29,7 @@ from syncd.documents.entity_node import checked_content, checked_name, checked_t
 from syncd.documents.file_names import free_name, node_name
 from syncd.enrichment.node_summaries import SummaryDrafts
 from syncd.graph import attention_report, node_edits
-from syncd.graph.node_edits import RelationsOutcome, check_size, unknown_node
+from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
 from syncd.graph.node_request import (
     FACTS,
     SUMMARY,
@@ -110,9 +110,9 @@ class Nodes:
         return OpenedNodes(nodes, graph.edges([vertex.name for vertex in vertices.values()]), list(missing))
 
     def by_type(self, entity_type: str) -> list[Vertex]:
-        """Return the nodes of a type, by name; types are compared as names are."""
-        wanted = name_key(entity_type)
-        return [vertex for vertex in self.graph.vertices() if name_key(vertex.entity_type) == wanted]
+        """Return the nodes of a type, by name."""
+        wanted = normalize_type(entity_type)
+        return [vertex for vertex in self.graph.vertices() if normalize_type(vertex.entity_type) == wanted]
 
     def recent(self, days: int, limit: int | None = None) -> list[Vertex]:
         """Return the nodes that changed in the last `days`, latest first.

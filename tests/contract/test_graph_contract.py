@@ -224,9 +224,6 @@ def test_a_type_lists_its_nodes(graph):
         "Babbage",
         "Loner",
     ]
-    assert graph.listed("get_nodes_by_type", entity_type=" Person ") == graph.listed(
-        "get_nodes_by_type", entity_type="person"
-    )
     assert graph.listed("get_nodes_by_type", entity_type="dragon") == []
 
 
