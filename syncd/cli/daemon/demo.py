@@ -189,7 +189,7 @@ def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
     wanted = address.port if address else chosen.server.port
     port = next((port for port in (wanted, chosen.server.port) if is_port_free(chosen.server.host, port)), 0)
     port = port or pick_free_port(chosen.server.host)
-    if address and port != wanted:
+    if address and address.is_shown and port != wanted:
         print_message(
             f"memex: port {wanted} of the last demo is taken; in the lines that you pasted, change the port to {port}"
         )
