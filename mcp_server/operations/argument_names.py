@@ -42,8 +42,8 @@ _WORD_START: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> dict[str, Any]:
     """Rename the arguments to the names that `model` uses, in nested objects too; an unknown name stays.
 
-    Leaves out a null for a parameter with a default: some clients send each parameter, and null for those that the model
-    did not choose. Raises InvalidArgument for a parameter that is passed under two names."""
+    Leaves out a null for an optional parameter: some clients send each parameter, and null for those that the model did
+    not choose. Raises InvalidArgument for a parameter that is passed under two names."""
     if len(arguments) > MOST:
         return dict(arguments)  # the validation refuses the unknown names
     fields = _fields(model)
@@ -51,13 +51,13 @@ def rename_arguments(model: type[BaseModel], arguments: Mapping[str, Any]) -> di
     given_as: dict[str, str] = {}
     for name, value in arguments.items():
         field = name if name in fields else find_parameter(model, name)
+        if value is None and field in _optional(model):
+            continue
         if field in given_as:
             raise InvalidArgument(
                 f"{field}: given twice, as {given_as[field]} and as {ascii(name[:64])[1:-1]}; leave one out"
             )
         given_as[field] = name
-        if value is None and field in _with_default(model):
-            continue
         part = fields.get(field)
         renamed[field] = value if part is None else _rename_parts(part, value)
     return renamed
@@ -93,12 +93,9 @@ def _fields(model: type[BaseModel]) -> dict[str, type[BaseModel] | None]:
 
 
 @cache
-def _with_default(model: type[BaseModel]) -> frozenset[str]:
-    """Return the parameters whose default is a value. A parameter whose default is None accepts null itself."""
-    fields = model.model_fields.items()
-    return frozenset(
-        field.alias or name for name, field in fields if not field.is_required() and field.default is not None
-    )
+def _optional(model: type[BaseModel]) -> frozenset[str]:
+    """Return the parameters that have a default."""
+    return frozenset(field.alias or name for name, field in model.model_fields.items() if not field.is_required())
 
 
 def _find_model(annotation: Any) -> type[BaseModel] | None:

@@ -85,6 +85,13 @@ def test_null_means_that_a_part_of_a_list_item_is_left_out():
     assert (request.entities[0].observations, request.entities[0].tags) == ((), ())
 
 
+@pytest.mark.parametrize("left_out", ["top_k", "limit"])
+def test_null_does_not_count_as_passing_a_parameter_twice(left_out):
+    meant = {"query": "x", "top_k": 5, "limit": 5} | {left_out: None}
+    for arguments in (meant, dict(reversed(meant.items()))):
+        assert rename_arguments(KNOWN["semantic_search"], arguments) == {"query": "x", "top_k": 5}
+
+
 def test_null_for_a_required_parameter_stays():
     assert rename_arguments(KNOWN["semantic_search"], {"q": None}) == {"query": None}
 
