@@ -4,8 +4,9 @@ Law, tested against a vault of every shape: indexed + waiting + skipped equals t
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
+from itertools import chain
 from typing import Any
 
 from index.names import pluralize
@@ -23,18 +24,24 @@ def compute_coverage(
     files, skipped = defaultdict[str, set[str]](set), defaultdict[str, dict[str, str]](dict)
     for path in listing.files:
         files[locate(path, inbox).scope].add(path)
+    hidden = _count_hidden(listing, known)
     for path, why in listing.skipped.items():
-        more = _hidden_notes(path, known) if path in listing.unread else ""
+        count = hidden[path]
+        more = f"; this hides {pluralize(count, 'indexed note')} from Memex" if count else ""
         skipped[locate(path, inbox).scope][path] = why + more
     return {
         scope: _compute_scope(files[scope], skipped[scope], set(held), listing, failed) for scope, held in known.items()
     }
 
 
-def _hidden_notes(folder: str, known: Mapping[str, Collection[str]]) -> str:
-    """Return the end of a sentence about a folder that can't be read: how many indexed notes are in it."""
-    count = sum(note.startswith(f"{folder}/") for notes in known.values() for note in notes)
-    return f"; this hides {pluralize(count, 'indexed note')} from Memex" if count else ""
+def _count_hidden(listing: Listing, known: Mapping[str, Collection[str]]) -> Counter[str]:
+    """Return for each folder that can't be read how many indexed notes are in it."""
+    hidden = Counter[str]()
+    for path in chain.from_iterable(known.values()) if listing.unread else ():
+        while path := path.rpartition("/")[0]:
+            if path in listing.unread:
+                hidden[path] += 1
+    return hidden
 
 
 def _compute_scope(
