@@ -292,10 +292,13 @@ class ChangeJournal:
 
     def current_digest(self, step: FileChange) -> str:
         """Return the current digest of a step's file, "" = no file. Raises Unavailable when that is unknown."""
-        if self._vault.stat(step.path) is None:
-            return "?" if self._vault.exists(step.path) else ""  # ?: a folder or a link of somebody else
+        return self._digest(step.path)
+
+    def _digest(self, path: str) -> str:
+        if self._vault.stat(path) is None:
+            return "?" if self._vault.exists(path) else ""  # ?: a folder or a link of somebody else
         with suppress(NotFound):
-            return self._vault.digest_file(step.path).digest
+            return self._vault.digest_file(path).digest
         return ""
 
     def find_conflicts(self, steps: Iterable[FileChange]) -> set[str]:
@@ -348,9 +351,7 @@ class ChangeJournal:
                 if self.current_digest(step) == step.was:
                     continue
             left.append(step.path)
-            if step.twin:
-                kept.add(step.twin)
-            elif not step.now and (not here or (resumed and not self.has_old_note(step))):
+            if not step.twin and not step.now and (not here or (resumed and not self.has_old_note(step))):
                 kept |= {other.path for other in steps if not other.was}
         return left
 
@@ -365,6 +366,8 @@ class ChangeJournal:
             current = vault.digest_file(path)
             if current.digest != was:
                 raise Conflict(f"{path} has changed meanwhile")
+            if self._digest(twin) != was:
+                raise Conflict(f"{twin} is not the copy of {path}, so {path} may be the only one")
             with vault.removing(path, current):
                 pass
         elif not now:

@@ -388,7 +388,7 @@ class Promotions:
             left = self.journal.roll_back(steps, resumed=resumed)
             # Somebody else's, and complete.
             others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
-            others |= {step.path for step in steps if step.twin and not step.now and step.twin not in left}
+            others |= {step.path for step in steps if step.twin and not {step.path, step.twin} <= set(left)}
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine}
             self.journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))

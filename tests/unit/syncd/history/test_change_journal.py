@@ -386,6 +386,16 @@ def test_the_only_copy_of_a_stored_file_stays_when_its_old_path_is_taken(world):
     assert set(world.app.services.promotions.facts()["torn"][0]["left"]) == {PDF, MOVED}
 
 
+@pytest.mark.parametrize("kind", ["folder", "link", "note"])
+@pytest.mark.parametrize("after", [0, 3, 5])
+def test_the_only_copy_of_a_stored_file_stays_when_its_new_path_is_taken(world, after, kind):
+    broken_off_with_file(world, after)
+    replaced(world, MOVED, kind)
+    assert ended(world) == "undone"
+    assert (text(world, PDF), text(world, "Notes/N.md")) == ("%PDF-", None)
+    assert "The text." in text(world, "Captures/default/N.md")
+
+
 def test_a_new_note_stays_when_the_one_it_was_made_from_cannot_be_restored(world):
     raw = NOTE.encode()
     world.write("Made.md", raw)
