@@ -342,6 +342,9 @@ class ChangeJournal:
         interrupted, so a note may be gone although there is a file at its path."""
         left: list[str] = []
         kept: set[str] = set()
+        removes = any(
+            not step.now and not step.twin for step in steps
+        )  # otherwise a new note was made from a changed one
         for step in reversed(steps):
             here = self.current_digest(step)
             if here == step.was:
@@ -351,7 +354,8 @@ class ChangeJournal:
                 if self.current_digest(step) == step.was:
                     continue
             left.append(step.path)
-            if not step.twin and not step.now and (not here or (resumed and not self.has_old_note(step))):
+            is_source = not step.twin and (not step.now if removes else resumed)
+            if is_source and (not here or (resumed and not (removes and self.has_old_note(step)))):
                 kept |= {other.path for other in steps if not other.was}
         return left
 

@@ -15,6 +15,7 @@ import pytest
 
 from index.document_ids import sha256
 from index.errors import Conflict, NotFound, Unavailable
+from syncd.changes.change_approval import UNAPPLY
 from syncd.history.change_journal import (
     ChangeJournal,
     MovePlan,
@@ -406,6 +407,22 @@ def test_a_new_note_stays_when_the_one_it_was_made_from_cannot_be_restored(world
         "Made.md",
     ]
     assert text(world, "Made.md") == NOTE
+
+
+@pytest.mark.parametrize("after", [1, 2])
+def test_a_text_that_returns_to_the_inbox_stays_when_its_note_was_edited_meanwhile(world, after):
+    returned, (was, now) = "Captures/default/N 2.md", (b"Mine.\nThe text.\n", b"Mine.\n")
+    world.write("Notes/T.md", was)
+    steps = [note_step(returned, None, NOTE.encode()), note_step("Notes/T.md", was, now)]
+    journal = world.app.services.promotions.journal
+    journal.begin(MovePlan(UNAPPLY, "n1", "Notes/T.md", returned, steps, {"title": "T"}), by="Ann", at=1)
+    journal.roll_forward(steps[:after])
+    edited = text(world, "Notes/T.md") + "More of mine.\n"
+    world.write("Notes/T.md", edited)
+    assert ended(world) == "torn"
+    assert text(world, returned) is not None
+    assert text(world, "Notes/T.md") == edited
+    assert world.app.services.promotions.facts()["torn"] == [{"path": returned, "left": [returned]}]
 
 
 def test_a_move_is_not_planned_again_before_its_rollback_has_ended(world, monkeypatch):
