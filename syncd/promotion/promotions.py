@@ -386,9 +386,9 @@ class Promotions:
         """Roll back the move, and return whether that has ended; what can't be rolled back now is tried again later."""
         try:
             left = self.journal.roll_back(steps, resumed=resumed)
-            # Somebody else's, and complete.
-            others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}
-            others |= {step.path for step in steps if step.twin and not {step.path, step.twin} <= set(left)}
+            others = {entry.source} if self._is_same_note(entry) else {entry.source, entry.target}  # complete
+            files = [step for step in steps if step.twin and not {step.path, step.twin} <= set(left)]
+            others |= {step.path for step in files if not step.now or self.journal.current_digest(step) != step.now}
             mine = [path for path in left if path not in others]
             about = json.loads(entry.about) | {"left": mine}
             self.journal.set_state(entry.seq, "torn" if mine else "undone", about=json.dumps(about))

@@ -397,6 +397,15 @@ def test_the_only_copy_of_a_stored_file_stays_when_its_new_path_is_taken(world, 
     assert "The text." in text(world, "Captures/default/N.md")
 
 
+def test_a_second_copy_of_a_stored_file_that_stays_is_reported(world):
+    broken_off_with_file(world, 5)
+    for path in NOTE_PATHS:
+        replaced(world, path, "note")
+    assert ended(world) == "torn"
+    assert (text(world, PDF), text(world, MOVED)) == ("%PDF-", "%PDF-")
+    assert world.app.services.promotions.facts()["torn"][0]["left"] == [MOVED]
+
+
 def test_a_new_note_stays_when_the_one_it_was_made_from_cannot_be_restored(world):
     raw = NOTE.encode()
     world.write("Made.md", raw)
