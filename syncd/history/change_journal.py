@@ -342,9 +342,8 @@ class ChangeJournal:
         interrupted, so a note may be gone although there is a file at its path."""
         left: list[str] = []
         kept: set[str] = set()
-        removes = any(
-            not step.now and not step.twin for step in steps
-        )  # otherwise a new note was made from a changed one
+        # Without a removal, a new note was made from one that was changed.
+        removes = any(not step.now and not step.twin for step in steps)
         for step in reversed(steps):
             here = self.current_digest(step)
             if here == step.was:
