@@ -42,16 +42,8 @@ WITHOUT_INDEX = frozenset(
     {
         *("status", "workspace.create", "workspace.list", "perspective.list"),
         *("share.add", "share.list", "share.preview"),
-        *(
-            "key.create",
-            "key.replace",
-            "key.rename",
-            "key.check",
-            "key.list",
-            "key.revoke",
-            "key.rotate",
-            "key.history",
-        ),
+        *("key.create", "key.replace", "key.rename", "key.check", "key.list", "key.history"),
+        *("key.revoke", "key.rotate"),
         *("audit.list", "audit.show", "audit.verify", "audit.prune", "commit", "sync"),
         *("job.list", "job.history", "queue.list", "queue.show", "queue.cancel"),
     }
