@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
@@ -36,6 +36,16 @@ if TYPE_CHECKING:
     from syncd.app import App
 
 TICK_S = 1.0  # seconds between two updates of a bar without steps
+# Names that other programs have for a command: the first of these that the group has is meant.
+OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
+    **dict.fromkeys(("start", "run", "daemon"), ("serve",)),
+    **dict.fromkeys(("add", "new"), ("capture", "create")),
+    **dict.fromkeys(("ls", "list"), ("recent", "list")),
+    **dict.fromkeys(("rm", "remove", "delete"), ("delete", "remove", "revoke")),
+    **dict.fromkeys(("cat", "show", "read"), ("get", "show")),
+    **dict.fromkeys(("edit", "update"), ("updatenote",)),
+    **dict.fromkeys(("find", "query"), ("search",)),
+}
 STARTING_S = 15.0  # how long to wait for a daemon that holds the lock and does not listen yet
 # Operations that need neither the encoder nor the index. Operations in neither set wait for both.
 WITHOUT_INDEX = frozenset(
@@ -139,7 +149,9 @@ class Group(Command, click.Group):
             return super().resolve_command(ctx, args)
         command = self.get_command(ctx, args[0])
         if not args[0].startswith("-") and command is None:
-            near = did_you_mean(args[0], self.list_commands(ctx))
+            known = self.list_commands(ctx)
+            meant = next((name for name in OTHER_NAMES.get(args[0], ()) if name in known), args[0])
+            near = did_you_mean(meant, known)
             raise click.UsageError(f"no command {args[0]!r} in `{ctx.command_path}`{near}", ctx)
         for option in self.params:
             # The command would ignore it.

@@ -322,6 +322,23 @@ def test_a_refused_option_names_its_place_if_the_command_has_it(capfd):
         group.main(["--limit", "3", "part"], prog_name="group", standalone_mode=False)
 
 
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        (["start"], "serve"),
+        (["add"], "capture"),
+        (["ls"], "recent"),
+        (["key", "add"], "create"),
+        (["key", "rm"], "revoke"),
+        (["job", "ls"], "list"),
+        (["stats"], "status"),
+    ],
+)
+def test_the_name_that_other_programs_have_leads_to_the_command(words, near, capfd):
+    assert run_command(words) == 2
+    assert f'Did you mean "{near}"?' in capfd.readouterr().err
+
+
 def test_completion_after_such_an_option_offers_the_words_of_the_command():
     shell = ShellComplete(
         commands.Group("group", params=[click.Option(["--limit"])], commands=[commands.Command("part")]),
