@@ -26,7 +26,6 @@ COLLECTIONS = ("documents", "memory", "workspace")
 COLLECTION_TAG = "collection:"  # how a tag that names a collection begins
 # Defects of a note whose collection may change with the settings or with an edit of the owner.
 SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION = "two-collections", "unknown-collection"
-BAD_VERSION = "bad-version"  # the name of the defect of a `version` that is no version of Memex
 _STAT = struct.Struct("=qqQ")
 
 

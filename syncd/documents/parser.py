@@ -13,17 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from index.document_ids import ID, sha256
-from index.model import (
-    BAD_VERSION,
-    COLLECTIONS,
-    SEVERAL_COLLECTIONS,
-    UNKNOWN_COLLECTION,
-    Defect,
-    Document,
-    Link,
-    MemoRelation,
-    Node,
-)
+from index.model import COLLECTIONS, SEVERAL_COLLECTIONS, UNKNOWN_COLLECTION, Defect, Document, Link, MemoRelation, Node
 from index.names import base_name, note_name
 from index.text.hidden_characters import hidden_defects
 from index.text.link_schemes import link_defects
@@ -58,6 +48,7 @@ from syncd.vault.path_rules import CONFLICT_COPY, is_utf8
 
 TYPES = frozenset({"note", "file", "entity", CHANGE})
 CREATED = ("created", "date")  # properties in which templates and other programs write a note's creation time
+BAD_VERSION = "bad-version"  # the name of the defect of a `version` that is no version of Memex
 _TEMPLATE = re.compile(r"\{\{[^{}\r\n]*+\}\}|<%[^%\r\n]*+%>")
 _EMPTY_TAGS = re.compile(r"^tags:[ \t]+#[^\s#]", re.MULTILINE | re.IGNORECASE)
 

@@ -17,9 +17,9 @@ from typing import Final
 from urllib.parse import unquote
 
 from index.errors import MemexError, NotFound
-from index.model import BAD_VERSION, Stat
+from index.model import Stat
 from index.names import base_name, fold
-from syncd.documents.parser import parse
+from syncd.documents.parser import BAD_VERSION, parse
 from syncd.links.canvas_link_positions import find_in_canvas
 from syncd.links.link_resolution import Paths
 from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_links

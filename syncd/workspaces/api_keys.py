@@ -155,19 +155,21 @@ class ApiKeys:
         self._keys[key.id] = (key, digest, _NOBODY)
 
     def rename(self, key_id: str, name: str, *, now: int) -> ApiKey:
-        """Give a key another name; the earlier key of that name is revoked in the same transaction."""
+        """Give a key another name; an earlier key of that name is revoked in the same transaction."""
         with self._lock:
             self._load()
-            key, *digests = self._keys[key_id]
+            key = self._require_key(key_id)
             earlier, renamed = self._find_key(name), replace(key, name=name)
+            if earlier == key:
+                return key
             with self._ledger.transaction():
                 if earlier is not None:
                     self._write_revoked(earlier, now)
-                self._ledger.execute("UPDATE keys SET name = ? WHERE id = ?", (name, key_id))
+                self._ledger.execute("UPDATE keys SET name = ? WHERE id = ?", (name, key.id))
                 self._log_event("renamed", renamed, now)
             if earlier is not None:
                 self._note_revoked(earlier, now)
-            self._keys[key_id] = (renamed, digests[0], digests[1])
+            self._keys[key.id] = (renamed, *self._keys[key.id][1:])
         return renamed
 
     def rotate(
@@ -185,9 +187,7 @@ class ApiKeys:
         `storing`, which gets the key and the new secret: if it can't store the secret, the previous one stays valid."""
         with self._lock:
             self._load()
-            key = self._find_key(name_or_id)
-            if key is None:
-                raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows all keys")
+            key = self._require_key(name_or_id)
             ends = key.expires_at if expires_at is None else expires_at
             if ends is not None and ends <= now:
                 raise InvalidArgument(
@@ -349,6 +349,11 @@ class ApiKeys:
         """Return the unrevoked key with this name or id; it may have expired."""
         unrevoked = (key for key, *_ in self._keys.values() if key.revoked_at is None)
         return next((key for key in unrevoked if name_or_id in (key.id, key.name)), None)
+
+    def _require_key(self, name_or_id: str) -> ApiKey:
+        if (key := self._find_key(name_or_id)) is None:
+            raise NotFound(f"no live key {name_or_id!r}; `memex key list` shows all keys")
+        return key
 
     def _insert(self, key: ApiKey, digest: bytes) -> None:
         """Insert a new key (inside a `transaction`)."""

@@ -103,6 +103,22 @@ def test_a_key_that_replaces_another_is_made_in_the_transaction_that_revokes_it(
     assert [event["event"] for event in keys.history()] == ["created", "revoked", "created"]
 
 
+def test_a_renamed_key_takes_the_place_of_the_earlier_one_and_never_ends_itself(keys):
+    _, earlier = keys.create("agent", workspaces=None, now=NOW)
+    pending, secret = keys.create("pending", workspaces=None, now=NOW)
+    for _ in range(2):  # the second time, the key has the name already
+        renamed = keys.rename(pending.id, "agent", now=NOW)
+        assert (renamed.id, renamed.name) == (pending.id, "agent")
+        assert keys.authenticate(secret, now=NOW) == renamed
+    assert keys.authenticate(earlier, now=NOW) is None
+    other, _ = keys.create("other", workspaces=None, now=NOW)
+    keys.revoke(other.id, now=NOW)
+    for gone in (other.id, "0" * 12):
+        with pytest.raises(NotFound, match="no live key"):
+            keys.rename(gone, "agent", now=NOW)
+    assert keys.authenticate(secret, now=NOW) == renamed
+
+
 def test_a_key_ends_at_a_time_that_a_calendar_has(keys):
     for far in (253_402_300_800_000, 606_000_000_000_000, 2**62):
         with pytest.raises(InvalidArgument, match="before the year 9999"):
