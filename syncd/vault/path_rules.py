@@ -283,6 +283,11 @@ def file_name(title: str) -> str:
 
 
 def _cut_name(name: str, room: int = 0) -> str:
-    """Return the beginning of `name` that fits into a file name, with `room` for this many ASCII characters after it."""
-    cut = name[: TITLE_LENGTH - room].encode()[: TITLE_BYTES - room]
-    return cut.decode(errors="ignore").strip(" .-~")
+    """Return the beginning of `name` that fits into a file name, with `room` for this many ASCII characters after it.
+
+    It ends with a whole word, unless that would cost half of it, as in scripts without blanks."""
+    cut = name[: TITLE_LENGTH - room].encode()[: TITLE_BYTES - room].decode(errors="ignore")
+    if cut[-1:].isalnum() and name[len(cut) : len(cut) + 1].isalnum():
+        words = cut.rpartition(" ")[0]
+        cut = words if len(words) > len(cut) // 2 else cut
+    return cut.strip(" .-~")

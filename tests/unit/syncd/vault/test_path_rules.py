@@ -259,3 +259,18 @@ def test_no_pattern_breaks_the_listing(patterns, path):
 def test_the_name_of_a_note_is_never_that_of_a_conflict_copy(title, name):
     assert not CONFLICT_COPY.search(f"{file_name(title)}.md")
     assert name in {None, file_name(title)}
+
+
+@pytest.mark.parametrize(
+    ("title", "name"),
+    [
+        ("word " * 15 + "longest of all", ("word " * 15).strip()),
+        ("word " * 15 + "whole and more", "word " * 15 + "whole"),
+        ("x" * 100, "x" * 80),
+        ("短い " + "長" * 100, "短い " + "長" * 64),  # at most 200 bytes
+        ("word " * 15 + "v1.2.3-beta", "word " * 15 + "v1.2"),
+    ],
+)
+def test_a_long_title_becomes_a_name_that_ends_with_a_whole_word(title, name):
+    assert file_name(title) == name
+    assert file_name(name) == name
