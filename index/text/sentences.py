@@ -58,6 +58,7 @@ _UNSEEN = compile_later(
 )
 _PIECE = compile_later(r"[\U000e0000-\U000e0fff]|[^\U000e0000-\U000e0fff]+")
 _LOOSE_END = compile_later(r" (\.(?=\s|\Z)|\))")
+_JOINTS: Final = "–—:;, "  # what is left of a line whose address before them is removed
 _CLOSING: Final = ')]）»”"'
 _PARTICLE = compile_later("[はがをにでもとの]")  # Japanese
 _AND_SO_ON = compile_later(r"\b(?:etc|usw)\.$", re.IGNORECASE)
@@ -235,7 +236,7 @@ def split_line(line: str, clean: Callable[[str], str] = str) -> list[str]:
             continue  # the sentence goes on after a remark or a quotation (as here!)
         sentences.append(line[start:end])
         start = end
-    return [part.strip() for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
+    return [part.strip().lstrip(_JOINTS) for part in (*sentences, line[start:]) if any(c.isalnum() for c in part)]
 
 
 def _goes_on(before: str, behind: str) -> bool:

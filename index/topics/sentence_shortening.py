@@ -107,27 +107,27 @@ MAIN: Final = 12  # least characters of a main clause after a condition
 _KINDS: Final = ((40, 0), (40, 5), (40, 25), (55, 25), (55, 50), (80, 80))
 
 
-def shorten_sentence(sentence: str, language: str) -> str:
-    """Return a sentence in at most `SUMMARY` characters: without remarks, and up to the best place for a cut."""
-    if len(sentence) <= SUMMARY:
+def shorten_sentence(sentence: str, language: str, most: int = SUMMARY) -> str:
+    """Return a sentence in at most `most` characters: without remarks, and up to the best place for a cut."""
+    if len(sentence) <= most:
         return _without_announcement(sentence)
     bare = _COMMAS.sub(",", _DASHED.sub("", _ASIDE.sub("", sentence))).strip() or sentence
-    if len(bare) <= SUMMARY:
+    if len(bare) <= most:
         return _without_announcement(bare)
     if language in _APPOSITION and not _is_conditional(bare, 0, language):
         bare = _APPOSITION[language].sub(r"\1 ", bare)
-        if len(bare) <= SUMMARY:
+        if len(bare) <= most:
             return bare
-    end = _best_end(bare, language)
+    end = _best_end(bare, language, most)
     main = bare.partition(", ")[2] if not end and language in _SETTINGS and _SETTING.match(bare) else ""
     if len(main) >= SHORTEST:
         bare = main[:1].upper() + main[1:]
-        end = len(bare) if len(bare) <= SUMMARY else _best_end(bare, language)
+        end = len(bare) if len(bare) <= most else _best_end(bare, language, most)
     if end == len(bare):
         return bare
     if end:
         return bare[:end].rstrip(_LOOSE + ".–—-…") + ELLIPSIS
-    return _without_last_words(shorten(bare, SUMMARY).removesuffix(ELLIPSIS)) + ELLIPSIS
+    return _without_last_words(shorten(bare, most).removesuffix(ELLIPSIS)) + ELLIPSIS
 
 
 def _without_announcement(sentence: str) -> str:
@@ -161,11 +161,11 @@ def quotes_of(sentence: str) -> tuple[str, str]:
     return ("„", "“") if "„" in sentence else ("“", "”")
 
 
-def _best_end(sentence: str, language: str) -> int:
-    """Return the place where a long sentence is cut best; 0 if there is none."""
+def _best_end(sentence: str, language: str, most: int) -> int:
+    """Return the place where a sentence of more than `most` characters is cut best; 0 if there is none."""
     least = 0
     if _is_conditional(sentence, 0, language):
-        comma = sentence.find(",", 0, SUMMARY - MAIN)
+        comma = sentence.find(",", 0, most - MAIN)
         while comma > 0 and _is_conditional(sentence, comma + 2, language):
             comma = sentence.find(",", comma + 1)
         if comma < 0 and _SUBORDINATE.match(sentence):
@@ -174,8 +174,8 @@ def _best_end(sentence: str, language: str) -> int:
     ends = (
         (match.start() - later, match.start())
         for pattern, (shortest, later) in zip(_patterns(language), _KINDS, strict=True)
-        for match in pattern.finditer(sentence, max(shortest, least), SUMMARY + 12)
-        if match.start() < SUMMARY and _may_end(sentence[: match.start()], match[0])
+        for match in pattern.finditer(sentence, max(min(shortest, most // 2), least), most + 12)
+        if match.start() < most and _may_end(sentence[: match.start()], match[0])
     )
     return max(ends, default=(0, 0))[1]
 

@@ -125,7 +125,7 @@ def create_note(
 
     `instead` is called last, while all other commits are held back; if it returns a note, that note is returned and
     none is created."""
-    stem_of = redact(title or title_of(content))  # file names reach more places than the text of a note
+    stem_of = redact(title) if title else title_of(content)  # file names reach more places than the text of a note
     wanted = free_name(stem_of, now, lambda _: False) if title else automatic_title(content, now)
     avoid: set[str] = set()
     finding: Callable[[], EnrichmentResult] | None = None

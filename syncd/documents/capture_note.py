@@ -12,7 +12,9 @@ from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
 from index.names import fold, note_name
 from index.query import tag_of
-from index.text.sentences import plain_text
+from index.text.sentences import ELLIPSIS, plain_text, split_line
+from index.text.words import detect_language
+from index.topics.sentence_shortening import shorten_sentence
 from syncd.documents.file_names import free_name
 from syncd.notes.front_matter import (
     OWNED,
@@ -25,33 +27,46 @@ from syncd.notes.front_matter import (
 )
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
-from syncd.vault.path_rules import file_name
+from syncd.vault.path_rules import TITLE_LENGTH, file_name
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
 CHANGE: Final = "change"  # the type of a capture that proposes the change of a shared note
 DIFF_FENCE: Final = re.compile(r"^(`{3,})diff[ \t]*\r?\n", re.MULTILINE)  # where the diff of such a capture begins
 _READ: Final = 2_000  # characters of a line; a file name takes far fewer
+LEAST_TITLE: Final = 12  # least characters of a sentence that is a title while more follows
+_SCHEME = re.compile(r"[a-z]+:(?://(?:www\.)?)?", re.IGNORECASE)
+_EDGES = re.compile(r"\A[\s,;:\u2013\u2014]+|[\s,;:\u2013\u2014(\[{]+\Z")
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 
 
 def title_of(content: str) -> str:
-    """Derive a title from a capture's text: the first line with letters or digits, without its markup; "" if none.
+    """Derive a title from a capture's text, without secrets: the first line with letters or digits, in plain words; "" if none.
 
-    A secret is left out here if only its markup hides it, because a file name loses a part of the markup."""
+    A line that is too long for a file name is cut to its first sentence, or at the end of a clause."""
     for line in content.splitlines()[:50]:
-        words = _MARKUP.sub("", line).replace("`", "").replace("**", "").replace("==", "").strip()
-        words = re.sub(r"!?\[\[(?:[^\[\]|\n]{1,300}\|)?([^\[\]|\n]{1,300})\]\]", r"\1", words)
-        if file_name(words) and any(c.isalnum() for c in words):
-            plain = plain_text(words[:_READ])
-            shown = redact(plain)
-            return words if shown == plain else shown
+        words = redact(_MARKUP.sub("", line)[:_READ])
+        plain = plain_text(words)
+        if not any(map(str.isalnum, plain)):
+            plain = _SCHEME.sub("", words)  # an address, and nothing else
+        plain = _EDGES.sub("", redact(plain))
+        if any(map(str.isalnum, file_name(plain))):
+            return _shorten_title(plain)
     return ""
+
+
+def _shorten_title(title: str) -> str:
+    """Return `title`, or the part of its first sentence that a file name has room for."""
+    if len(title) <= TITLE_LENGTH:
+        return title
+    first = next((sentence for sentence in split_line(title) if len(sentence) >= LEAST_TITLE), title)
+    language = detect_language(title, {}).language
+    return _EDGES.sub("", shorten_sentence(first, language, TITLE_LENGTH).removesuffix(ELLIPSIS)) or title
 
 
 def automatic_title(content: str, created_at: int) -> str:
     """Return the title of a capture without a given title: the name of its file, unless another note has that name."""
-    return free_name(redact(title_of(content)), created_at, lambda _: False)
+    return free_name(title_of(content), created_at, lambda _: False)
 
 
 def is_named_after_title(path: str, title: str) -> bool:

@@ -64,6 +64,24 @@ def test_no_text_escapes_through_a_name(title):
         pytest.param("", "", id="empty"),
         pytest.param("???", "", id="punctuation only"),
         pytest.param("今日は雨。", "今日は雨。", id="Japanese"),
+        pytest.param("[the manual](https://x.org/a) and `x`", "the manual and x", id="what a link shows"),
+        pytest.param("https://x.org/a?b=c — two scans of the table;", "two scans of the table", id="no address"),
+        pytest.param("https://www.x.org/docs/index.html", "x.org/docs/index.html", id="an address alone"),
+        pytest.param(
+            "Bob's birthday is on March 3rd. He likes dark chocolate and board games (Root, Brass Birmingham).",
+            "Bob's birthday is on March 3rd.",
+            id="the first sentence of a long line",
+        ),
+        pytest.param(
+            "Decided to use PostgreSQL for the billing service because of its row-level locking and our experience.",
+            "Decided to use PostgreSQL for the billing service",
+            id="a long sentence up to a clause",
+        ),
+        pytest.param(
+            "Wir haben beschlossen, den Abrechnungsdienst umzustellen, weil das Team damit mehr Erfahrung hat.",
+            "Wir haben beschlossen, den Abrechnungsdienst umzustellen",
+            id="a long sentence in German",
+        ),
     ],
 )
 def test_the_first_line_that_says_something_is_the_title(content, title):
