@@ -174,6 +174,7 @@ def _best_end(sentence: str, language: str, most: int) -> int:
     ends = (
         (match.start() - later, match.start())
         for pattern, (shortest, later) in zip(_patterns(language), _KINDS, strict=True)
+        if shortest < most
         for match in pattern.finditer(sentence, max(min(shortest, most // 2), least), most + 12)
         if match.start() < most and _may_end(sentence[: match.start()], match[0])
     )
