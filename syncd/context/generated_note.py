@@ -28,7 +28,7 @@ _CALLOUT: Final = (
 )
 _TOKENS: Final = re.compile(r"(?<=up to )[\d,]+(?= tokens)")
 _HEADING: Final = re.compile(r"(#{1,6})[ \t]+(.*?)[ \t#]*\Z")
-_TITLE: Final = re.compile(r"# What agents of .* know at the start\Z")
+_TITLE: Final = re.compile(r"# What agents .* know at the start\Z")
 _LINE: Final = re.compile(r"[ \t]*(?:[-*+][ \t]+)?(?P<body>.*?)(?:[ \t]+\^(?P<mark>c[0-9a-f]{10}))?[ \t]*\Z")
 # What a line says, and the date, author and link after it.
 _WITH_ORIGIN: Final = re.compile(r"(.*)[ \t]\(\d{4}-\d\d-\d\d.*\)[ \t]*(?:\[\[[^\[\]]*\]\]|“[^“”]*”)?\Z")
@@ -90,7 +90,7 @@ def _link_to(path: str) -> str:
 def compose_note(workspace: str, tokens: int, facts: Sequence[ContextFact], decisions: Decisions) -> str:
     """Compose the note with these chosen facts."""
     lines = [
-        f"# What agents of {quote_inline(workspace)} know at the start",
+        f"# What agents in {quote_inline(workspace)} know at the start",
         "",
         *(line.replace("{}", f"{tokens:,}") for line in _CALLOUT),
         "",

@@ -63,8 +63,7 @@ class ContextFact:
     @property
     def line(self) -> str:
         """Return the line that agents get. It names the note unless the text already contains its title."""
-        names_itself = fold_accents(self.title.rstrip("…")) in fold_accents(self.text)
-        note = "" if names_itself else flatten(self.title, LONGEST_NAME)
+        note = "" if _spell(self.title) in _spell(self.text) else flatten(self.title, LONGEST_NAME)
         origin = [self.day, self.author, "out of date" if self.stale else "", f"note: {note}" if note else ""]
         return f"- {self.text} ({', '.join(filter(None, origin))})"
 
@@ -118,11 +117,16 @@ def project_key(name: str) -> str:
     return to_tag(name)
 
 
+def _spell(text: str) -> str:
+    """Return the letters and digits of `text`: a title lacks the marks that a file name can't have."""
+    return "".join(filter(str.isalnum, fold_accents(text)))
+
+
 def _name_and_summary(record: Record, text: str) -> str:
-    title = fold_accents(record.title.rstrip("…"))
-    sentences = (sentence for sentence in split_markdown(text) if fold_accents(sentence.rstrip(":")) != title)
+    title = _spell(record.title)
+    sentences = (sentence for sentence in split_markdown(text) if _spell(sentence) != title)
     summary = record.summary or " ".join(sentences)
-    return summary if fold_accents(summary).startswith(title) else f"{record.title}: {summary}"
+    return summary if _spell(summary).startswith(title) else f"{record.title}: {summary}"
 
 
 def _make_fact(record: Record, key: str, text: str) -> ContextFact:

@@ -69,6 +69,9 @@ def test_of_an_entity_with_very_many_facts_the_newest_count():
     [
         pytest.param("The heat pump is loud.", "- The heat pump is loud. (2026-05-28, claude-code)", id="names itself"),
         pytest.param("It is loud.", "- It is loud. (2026-05-28, claude-code, note: Heat pump)", id="names the note"),
+        pytest.param(
+            "Heat: pump is loud.", "- Heat: pump is loud. (2026-05-28, claude-code)", id="names itself with other marks"
+        ),
     ],
 )
 def test_a_line_has_its_date_and_author_and_names_its_note(text, line):
