@@ -44,7 +44,7 @@ def nearest_name(wanted: str, names: Iterable[str]) -> str:
     """Return the known name that `wanted` probably means: one with a similar spelling, or one that contains it; "" = none."""
     folded = {fold(name): name for name in names}
     key = fold(wanted)
-    if near := difflib.get_close_matches(key, folded, n=1, cutoff=0.6):
+    if near := difflib.get_close_matches(key, folded, n=1, cutoff=0.7):
         return folded[near[0]]
     begun = {
         name[: len(key)]: name for name in reversed(folded) if len(key) >= BEGUN

@@ -174,7 +174,7 @@ def test_a_misspelt_path_is_answered_with_the_nearest_path(world, capsys):
     assert 'Did you mean "Captures/default/Note 0.md"? To ' in capsys.readouterr().err
     assert ask(world, "get", "Nothing/Ther.md") == 4
     assert "Did you mean" not in capsys.readouterr().err, "neither the folder nor the name is nearly one that exists"
-    assert ask(world, "get", "Ther.md") == 4
+    assert ask(world, "get", "Herno.md") == 4
     assert 'Did you mean "Projects/Heron.md"? To ' in capsys.readouterr().err
     assert ask(world, "get", "Captures/default/Zebra.md") == 4
     assert "Did you mean" not in capsys.readouterr().err, "a note is not near because it is in the same folder"

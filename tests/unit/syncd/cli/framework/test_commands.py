@@ -332,6 +332,10 @@ def test_a_refused_option_names_its_place_if_the_command_has_it(capfd):
         (["key", "rm"], "revoke"),
         (["job", "ls"], "list"),
         (["stats"], "status"),
+        (["setup"], "init"),
+        (["page"], "open"),
+        (["archive"], "review"),
+        (["token"], "key"),
     ],
 )
 def test_the_name_that_other_programs_have_leads_to_the_command(words, near, capfd):
