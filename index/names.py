@@ -17,6 +17,11 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
+def letters_of(text: str) -> str:
+    """Return the folded letters and digits of `text`, to look for a title: it lacks the marks that a file name can't have."""
+    return "".join(filter(str.isalnum, fold(text)))
+
+
 def base_name(path: str) -> str:
     """Return the last part of a path."""
     return path.rpartition("/")[2]

@@ -41,7 +41,7 @@ turned two type under unless unlike until unto up upon us use used useful uses u
 wants was wasn't way ways we we'd we'll we're we've week weeks well went were weren't what what's whatever when whenever where
 where's wherever whether which while who who's whoever whole whom whose why wide will wish with within without won't wonder word
 words work worked working works world worth would wouldn't year years yeah yes yesterday yet you you'd you'll you're you've your
-yours yourself yourselves zero monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun january
+yours yourself yourselves zero monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays saturdays sundays utc gmt cest pst pdt mon tue wed thu fri sat sun january
 february march april june july august september october november december jan feb mar apr jun jul aug sep sept oct nov dec
 morning afternoon evening night todo tbd fixme http https www com org html amp nbsp lorem ipsum approx min max e.g i.e eg ie vs
 quick quickly slow slowly simple simply happy sad lovely fun amazing awesome cool wow glad totally hour hours month months
@@ -168,6 +168,7 @@ SURE_ENGLISH: Final = word_set(
 )  # short, and of no other language
 UNITS: Final = word_set("""
 mm cm dm km m2 m3 mg kg ml cl dl ms ns µs hz khz mhz ghz kb mb gb tb kib mib gib mv kv kw kwh wh mah ah va db dpi px pt fps rpm kcal mph kmh am pm bps mbps gbps
+eur usd gbp chf jpy iu
 """)
 LANGUAGES: Final = {
     "en": ENGLISH,

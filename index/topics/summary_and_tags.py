@@ -17,6 +17,7 @@ from typing import Final
 
 from index.errors import Unavailable
 from index.model import Document
+from index.names import letters_of
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, are_variants, key_of, to_tag, unify_spelling
 from index.text.words import SPACED, TextLanguage, Token, detect_language, tokenize
@@ -98,7 +99,7 @@ def enrich(
     content = read_prose(document, clean)
     title = "" if _UNNAMED.fullmatch(document.title) else clean(plain_text(clean(document.title)))
     titled = title and not any(
-        bool(title) and line.startswith(title.rstrip("… ")) for line in (*content.headings, *content.sentences[:1])
+        letters_of(line).startswith(letters_of(title)) for line in (*content.headings, *content.sentences[:1])
     )
     headings = ((title, *content.headings) if titled else content.headings)[:12]
     language = detect_language(" ".join((*headings, *content.sentences)), places)

@@ -42,7 +42,7 @@ spring squeeze stack stare state steal step stick stimulate stir store strengthe
 supply suppose suppress surround survive suspect suspend sustain swear sweep swim swing tackle tap teach tear tempt tend terminate throw tidy tie tighten toggle touch
 trace track trade transfer transform translate transmit travel treat trigger trim trust twist type undergo undertake undo unfold unify unlock unpack update upgrade upload
 urge utilise utilize validate vanish vary verify view violate visit visualise visualize wake walk wander warm warn wash waste watch wear weigh welcome widen wipe wish withdraw worry
-worsen wrap wreck yell yield zoom abstract accompany accuse achieve acquire adhere administer advertise advise advocate aggregate aid alleviate amuse appoint articulate ask assume attain
+worsen expire ferment wrap wreck yell yield zoom abstract accompany accuse achieve acquire adhere administer advertise advise advocate aggregate aid alleviate amuse appoint articulate ask assume attain
 authenticate authorize authorise beep blur boost broaden browse calm categorize cease cherish circulate cite classify click clone cluster commence compel compile comprehend comprise concern condemn configure confront consent contemplate contend convene
 crush curate debate debug decline decode decrypt deem default defend defer delegate delight deliberate demand denote deprive designate desire devise diagnose dictate digest disrupt dissolve
 drift eject elevate elicit encode encrypt encompass endorse enlist entail enumerate envision equal equate erect erupt evoke exclaim exert exhibit exploit facet fade flag flip float flourish forecast fork fuel
@@ -121,6 +121,7 @@ ENGLISH_ENDS: Final = word_set("note list line test type number")
 # Nouns made of a verb.
 ENGLISH_GERUNDS: Final = word_set("meeting setting building finding listing testing offering opening meaning training")
 # Nouns that name no topic alone; a tag of several words may contain them.
+ENGLISH_NAMING: Final = word_set("named titled entitled nicknamed dubbed")  # a name follows
 ENGLISH_VAGUE: Final = word_set("""
 user developer people eye box reader author owner page default ability action activity addition advantage aim amount answer approach area aspect attempt attention attitude basis beginning behalf benefit bunch capability center chance change character circumstance choice combination comment
 comparison concept concern conclusion condition consequence consideration content context copy corner couple criterion deal decade degree detail difference difficulty direction edge effect effort element emphasis entry event evidence exception

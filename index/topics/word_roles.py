@@ -144,7 +144,7 @@ _ENDINGS: Final = (("s", ""), ("es", ""), ("ies", "y"), ("ed", ""), ("d", ""), (
 
 def _english_role(place: _Place) -> Role:
     word = place.token.text
-    if _ADVERB.fullmatch(word) or word.startswith("re-") or word in word_classes.ENGLISH_EVALUATIVE:
+    if _ADVERB.fullmatch(word) or word.startswith("re-") or word in word_classes.ENGLISH_EVALUATIVE or _names(place):
         return Role.OTHER
     base = _verb_base(word)
     if place.token.part:
@@ -163,18 +163,23 @@ def _english_role(place: _Place) -> Role:
     return Role.OTHER if _is_verb_here(place, base) or _is_predicate(place) else Role.NOUN
 
 
+def _names(place: _Place) -> bool:
+    """Return whether a word only announces a name: a cat named Tom."""
+    return place.beside_name and place.token.text in word_classes.ENGLISH_NAMING
+
+
 def _is_comparative(word: str) -> bool:
     """Return whether an English word is the comparative of an adjective that is known."""
     return word.endswith("er") and not word_classes.ENGLISH_ADJECTIVES.isdisjoint((word[:-1], word[:-2]))
 
 
 def _sure_verb_role(place: _Place) -> Role:
-    """Return the role of a word that is a verb, or made of one: after an article it belongs to a noun."""
+    """Return the role of a word that is a verb, or made of one: after an article or a compound it belongs to a noun."""
+    gerund = place.token.text.endswith("ing") and place.after not in word_classes.ENGLISH_OBJECTS
     if place.before not in word_classes.ENGLISH_ARTICLES:
-        return Role.OTHER
+        return Role.NOUN if gerund and "-" in place.before and not place.beside else Role.OTHER  # row-level locking
     if place.beside:
         return Role.MODIFIER
-    gerund = place.token.text.endswith("ing") and place.after not in word_classes.ENGLISH_OBJECTS
     return Role.NOUN if gerund else Role.OTHER
 
 
@@ -233,7 +238,11 @@ def _is_other_word(place: _Place, language: str) -> bool:
     """Return whether a word that is no noun has a capital because a quotation, a heading or a button begins with it."""
     if language in SPACED:
         return bool(_INFINITIVE[language].fullmatch(place.token.text)) or _is_no_romance_noun(place.token.text)
-    base = _verb_base(place.token.text) if language == "en" else ""
+    if language != "en":
+        return False
+    base = _verb_base(place.token.text)
+    if place.behind_word and not place.beside_name and _ADVERB.fullmatch(place.token.text):
+        return True  # CREATE INDEX CONCURRENTLY
     return bool(base) and base not in word_classes.ENGLISH_EITHER and not place.beside_name
 
 

@@ -12,10 +12,10 @@ from typing import Any, Final
 
 from index.document_ids import sha256
 from index.model import Observation, Record
-from index.names import replace_surrogates
+from index.names import letters_of, replace_surrogates
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import cut_cleaned, plain_text, shorten, split_markdown
-from index.text.tags import fold_accents, to_tag
+from index.text.tags import to_tag
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
 
@@ -63,7 +63,7 @@ class ContextFact:
     @property
     def line(self) -> str:
         """Return the line that agents get. It names the note unless the text already contains its title."""
-        note = "" if _spell(self.title) in _spell(self.text) else flatten(self.title, LONGEST_NAME)
+        note = "" if letters_of(self.title) in letters_of(self.text) else flatten(self.title, LONGEST_NAME)
         origin = [self.day, self.author, "out of date" if self.stale else "", f"note: {note}" if note else ""]
         return f"- {self.text} ({', '.join(filter(None, origin))})"
 
@@ -117,16 +117,11 @@ def project_key(name: str) -> str:
     return to_tag(name)
 
 
-def _spell(text: str) -> str:
-    """Return the letters and digits of `text`: a title lacks the marks that a file name can't have."""
-    return "".join(filter(str.isalnum, fold_accents(text)))
-
-
 def _name_and_summary(record: Record, text: str) -> str:
-    title = _spell(record.title)
-    sentences = (sentence for sentence in split_markdown(text) if _spell(sentence) != title)
+    title = letters_of(record.title)
+    sentences = (sentence for sentence in split_markdown(text) if letters_of(sentence) != title)
     summary = record.summary or " ".join(sentences)
-    return summary if _spell(summary).startswith(title) else f"{record.title}: {summary}"
+    return summary if letters_of(summary).startswith(title) else f"{record.title}: {summary}"
 
 
 def _make_fact(record: Record, key: str, text: str) -> ContextFact:

@@ -50,8 +50,14 @@ OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     **dict.fromkeys(("inbox", "approve", "reject", "dismiss", "archive"), ("review",)),
     **dict.fromkeys(("push", "pull"), ("sync",)),
     **dict.fromkeys(("check", "fix", "repair"), ("doctor",)),
-    **{"revert": ("undo",), "history": ("log",), "note": ("capture",), "rebuild": ("index",)},
-    **{"accept": ("promote",), "token": ("key",), "clients": ("connect",), "settings": ("config",)},
+    "revert": ("undo",),
+    "history": ("log",),
+    "note": ("capture",),
+    "rebuild": ("index",),
+    "accept": ("promote",),
+    "token": ("key",),
+    "clients": ("connect",),
+    "settings": ("config",),
 }
 STARTING_S = 15.0  # how long to wait for a daemon that holds the lock and does not listen yet
 # Operations that need neither the encoder nor the index. Operations in neither set wait for both.

@@ -317,3 +317,9 @@ def test_an_editor_s_line_breaks_end_no_sentence():
     assert read_prose(note(text)).sentences[0].endswith("and goes on here.")
     assert len(read_prose(note(text)).sentences) == 2
     assert plain_text("a \\*b\\* &amp; ~~c~~ ==d==") == "a *b* & c d"
+
+
+def test_a_title_that_begins_the_text_counts_once_although_it_lacks_marks_of_the_text():
+    text = "Kubernetes: the pods crash after the upgrade because the probe is too early. The probe waits a minute now."
+    named = note(text, "Captures/default/Kubernetes the pods crash after the upgrade.md")
+    assert enrich(named, vocabulary={}, places=word_ranks()) == found(text)

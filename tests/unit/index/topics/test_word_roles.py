@@ -27,6 +27,8 @@ def nouns(text):
         ("The option controls how the printer works.", ["option", "printer"]),
         ("This command searches for the brighter printer, and matches packages.", ["command", "printer", "package"]),
         ("They said “Choose Live Preview” to the painter.", ["preview", "painter"]),
+        ("The passport expires while a cat named Tom sits there.", ["passport", "cat", "tom"]),
+        ("It uses row-level locking and CREATE INDEX CONCURRENTLY on Mondays.", ["row-level", "locking", "index"]),
     ],
 )
 def test_an_english_verb_or_adjective_is_no_noun(text, expected):
