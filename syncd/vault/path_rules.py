@@ -38,6 +38,7 @@ HOLES = ("title", "date", "source", "id")  # placeholders in a template for the 
 TITLE_BYTES = 200  # out of 255: leaves room for a suffix and ".md"
 TITLE_LENGTH = 80
 SUFFIX = " note"  # added to a name that has a special meaning for a system or a program
+_TIME = re.compile(r"(?<=\d):(?=\d)")  # 14:30 becomes 14.30
 _UNSAFE = re.compile(
     r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff'
     "\U000e0000-\U000e007f]|[\ud800-\udfff]"
@@ -265,7 +266,7 @@ def is_below(path: str, folders: Collection[str]) -> bool:
 
 def folder_name(title: str) -> str:
     """Return `title` as a folder name for every file system and every kind of link; may be empty."""
-    name = _UNSAFE.sub(" ", unicodedata.normalize("NFC", title)).replace("\u00a0", " ").replace("\u202f", " ")
+    name = _UNSAFE.sub(" ", _TIME.sub(".", unicodedata.normalize("NFC", title))).replace("\u00a0", " ").replace("\u202f", " ")
     name = _cut_name(_BLANK.sub(" ", name).strip(" .-~"))
     head, dot, ending = name.partition(".")
     return f"{head}{SUFFIX}{dot}{ending}" if DEVICE.match(name) else name
