@@ -266,7 +266,7 @@ def is_below(path: str, folders: Collection[str]) -> bool:
 
 def folder_name(title: str) -> str:
     """Return `title` as a folder name for every file system and every kind of link; may be empty."""
-    name = _UNSAFE.sub(" ", _TIME.sub(".", unicodedata.normalize("NFC", title))).replace("\u00a0", " ").replace("\u202f", " ")
+    name = _UNSAFE.sub(" ", _TIME.sub(".", unicodedata.normalize("NFC", title)))
     name = _cut_name(_BLANK.sub(" ", name).strip(" .-~"))
     head, dot, ending = name.partition(".")
     return f"{head}{SUFFIX}{dot}{ending}" if DEVICE.match(name) else name

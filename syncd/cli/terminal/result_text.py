@@ -40,6 +40,8 @@ UNRECORDED: Final = frozenset({"edit", "removed"})  # neither Memex nor Git reco
 NEVER_KEPT: Final = "Memex keeps no version of a note from before its own additions"
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
+_BLOCK_MARKS = re.compile(r"[ \t]*(?:>[ \t]?)*(#{1,6}[ \t]+|[-*+][ \t]+(?:\[.\][ \t]+)?)?")
+_EMPHASIS = re.compile(r"\*\*|==|(?<!\w)__|__(?!\w)")
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")
 _OUR_STYLES = frozenset({BOLD, DIM, CYAN, RESET, GREEN, YELLOW, RED})
 
@@ -58,6 +60,28 @@ def line(text: str, longest: int = SNIPPET) -> str:
     """Return `text` on one line, cut at `longest` characters."""
     flat = " ".join(sanitize(text).split())
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
+
+
+def passage_line(text: str, heading: str) -> str:
+    """Return a passage of Markdown on one line, without most of its marks and without the last part of `heading` if it begins with that.
+
+    A dot stands between headings, list items and what follows them."""
+    parts: list[str] = []
+    mark, apart = "", False
+    for raw in text.splitlines():
+        marks = _BLOCK_MARKS.match(raw)
+        bare = _EMPHASIS.sub("", raw[marks.end() :] if marks else raw).strip()
+        if not bare or bare.startswith(("```", "~~~")):
+            apart = True
+            continue
+        before, mark = mark, (marks[1] or "" if marks else "")
+        if mark.startswith("#") and not parts and bare.rstrip("# ") == heading.rpartition(" > ")[2]:
+            mark = ""
+            continue
+        dotted = mark or (before and (apart or before.startswith("#")))
+        parts.append(f"· {bare}" if parts and dotted else bare)
+        apart = False
+    return line(" ".join(parts))
 
 
 def format_move(entry: Mapping[str, Any]) -> list[str]:
@@ -105,7 +129,7 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False, ce
             f"  {colorize('# ' + trail, CYAN, color)}" if trail else ""
         )
         score = colorize(f"{hit['score']:.2f}", DIM, color)
-        passage = line(hit["chunk"])
+        passage = passage_line(hit["chunk"], hit["heading"])
         if hit.get("stale"):
             newer = f"superseded by {line(hit['successor'], 200)}" if hit.get("successor") else "superseded"
             head += f"  {colorize(newer, YELLOW, color)}"

@@ -54,6 +54,29 @@ def test_a_hit_shows_score_path_heading_and_passage():
     assert result_text.format_hits([]) == "nothing found"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "## Sub\n\n- [x] White **paint**\n- [ ] A ==second==\n\nSome text,\nwrapped",
+            "White paint · A second · Some text, wrapped",
+        ),
+        ("# Other\nIntro\n\n## Next ##\n> quoted a__b__c\n> text", "Other · Intro · Next ## · quoted a__b__c text"),
+        ("```py\na = 1\n```\n1. One\n2. Two", "a = 1 1. One 2. Two"),
+        ("![[Albums.base]]\n\n# Sub", "![[Albums.base]] · Sub"),
+        ("## Sub\n", ""),
+    ],
+)
+def test_a_passage_is_one_line_without_marks_and_without_its_own_heading(text, shown):
+    assert result_text.passage_line(text, "Top > Sub") == shown
+
+
+@given(st.text(), st.text())
+def test_any_passage_is_one_line(text, heading):
+    assert "\n" not in result_text.passage_line(text, heading)
+    assert len(result_text.passage_line(text, heading)) <= result_text.SNIPPET
+
+
 def test_the_passage_of_a_hit_is_indented_on_each_line_of_a_terminal():
     assert (
         result_text.format_hits([HIT], cells=14)
