@@ -62,7 +62,7 @@ def line(text: str, longest: int = SNIPPET) -> str:
     return flat if len(flat) <= longest else flat[: longest - 1].rstrip() + "…"
 
 
-def passage_line(text: str, heading: str) -> str:
+def flatten_passage(text: str, heading: str) -> str:
     """Return a passage of Markdown on one line, without most of its marks and without the last part of `heading` if it begins with that.
 
     A dot stands between headings, list items and what follows them."""
@@ -81,7 +81,7 @@ def passage_line(text: str, heading: str) -> str:
         dotted = mark or (before and (apart or before.startswith("#")))
         parts.append(f"· {bare}" if parts and dotted else bare)
         apart = False
-    return line(" ".join(parts))
+    return " ".join(parts)
 
 
 def format_move(entry: Mapping[str, Any]) -> list[str]:
@@ -129,7 +129,7 @@ def format_hits(results: Sequence[Mapping[str, Any]], *, color: bool = False, ce
             f"  {colorize('# ' + trail, CYAN, color)}" if trail else ""
         )
         score = colorize(f"{hit['score']:.2f}", DIM, color)
-        passage = passage_line(hit["chunk"], hit["heading"])
+        passage = line(flatten_passage(hit["chunk"], hit["heading"]))
         if hit.get("stale"):
             newer = f"superseded by {line(hit['successor'], 200)}" if hit.get("successor") else "superseded"
             head += f"  {colorize(newer, YELLOW, color)}"

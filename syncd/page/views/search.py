@@ -10,6 +10,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import InvalidArgument, MemexError
+from syncd.cli.terminal.result_text import flatten_passage
 from syncd.page.web.passages import mark_passage
 from syncd.page.web.view import View, Visit, get
 
@@ -73,7 +74,10 @@ def show_search(visit: Visit) -> Response:
         kinds=KINDS,
         mistake=mistake,
         answer=answer,
-        hits=[hit | {"passage": mark_passage(hit["chunk"], form.q)} for hit in answer["hits"]],
+        hits=[
+            hit | {"passage": mark_passage(flatten_passage(hit["chunk"], hit["heading"]), form.q)}
+            for hit in answer["hits"]
+        ],
         is_cut=not form.all and len(answer["hits"]) == LIMIT,
         folders=[] if visit.is_refresh else _list_folders(visit),
     )

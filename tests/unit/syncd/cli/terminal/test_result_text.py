@@ -68,13 +68,12 @@ def test_a_hit_shows_score_path_heading_and_passage():
     ],
 )
 def test_a_passage_is_one_line_without_marks_and_without_its_own_heading(text, shown):
-    assert result_text.passage_line(text, "Top > Sub") == shown
+    assert result_text.flatten_passage(text, "Top > Sub") == shown
 
 
 @given(st.text(), st.text())
 def test_any_passage_is_one_line(text, heading):
-    assert "\n" not in result_text.passage_line(text, heading)
-    assert len(result_text.passage_line(text, heading)) <= result_text.SNIPPET
+    assert len(result_text.flatten_passage(text, heading).splitlines()) <= 1
 
 
 def test_the_passage_of_a_hit_is_indented_on_each_line_of_a_terminal():
