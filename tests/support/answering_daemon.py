@@ -67,6 +67,7 @@ class Daemon:
                 "notes": [{"path": "A.md", "summary": "S."}],
             },
             "check": {"checked": 1200, "mended": 2, "failed": 1},
+            "node.open": {"entities": [{"name": "Heron", "path": "Captures/default/Entities/Heron.md"}]},
             "workspace.create": {"name": "work", "created": True},
             "workspace.list": [{"name": "default"}, {"name": "work"}],
             "workspace.delete": {"name": "work", "deleted": True},

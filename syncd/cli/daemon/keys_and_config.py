@@ -18,7 +18,6 @@ from syncd.cli.framework.arguments import (
     confirm,
     name_argument,
     parse_time,
-    require_terminal,
 )
 from syncd.cli.framework.commands import Command, Group, ask, has_color, load_settings, print_answer, print_message
 from syncd.cli.framework.completion import keys, workspaces
@@ -60,11 +59,9 @@ def workspace_list(*, notes: bool) -> None:
 @YES
 def workspace_delete(name: str, yes: bool) -> None:
     """Delete the workspace NAME, which must be empty."""
-    question = f"Delete the workspace {result_text.line(name)} and its perspectives?"
     if not yes:
-        require_terminal(question, yes=yes)
         check_workspace(ask, name)  # first, so that nobody confirms a name that is unknown
-        confirm(question, yes=yes)
+        confirm(f"Delete the workspace {result_text.line(name)} and its perspectives?", yes=yes)
     gone = ask("workspace.delete", {"name": name})
     print_answer(gone, lambda: f"deleted {name}; to create it again, empty: memex workspace create {shlex.quote(name)}")
 
@@ -124,7 +121,6 @@ def key_list() -> None:
 def key_revoke(name: str, yes: bool) -> None:
     """Revoke the key NAME (or its id) immediately and permanently."""
     if not yes:
-        require_terminal(f"Revoke the key {result_text.line(name)} permanently?", yes=yes)
         meant = _find_key(name)  # first, so that nobody confirms a name that is unknown
         confirm(f"Revoke the key {result_text.line(meant['name'])} ({meant['id']}) permanently?", yes=yes)
         name = meant["id"]

@@ -15,7 +15,6 @@ from syncd.cli.framework.arguments import (
     cut_rows,
     limit_option,
     read_stdin,
-    require_terminal,
     tags_option,
     workspace_option,
 )
@@ -117,7 +116,6 @@ def node_remove(names: tuple[str, ...], yes: bool, workspace: str) -> None:
     """Delete entities: their notes, and the relations to them in other notes. `memex undo` restores them."""
     wanted = {"workspace": workspace, "names": list(names)}
     if not yes:
-        require_terminal(f"Delete {', '.join(map(result_text.line, names))}?", yes=yes)
         entities = ask("node.open", wanted)["entities"]  # first, so that nobody confirms a name that is unknown
         shown = ", ".join(f"{result_text.line(it['name'])} ({result_text.line(it['path'], 200)})" for it in entities)
         confirm(f"Delete {shown}, and all relations to {'it' if len(entities) == 1 else 'them'}?", yes=yes)

@@ -28,7 +28,6 @@ from syncd.cli.framework.arguments import (
     notes_argument,
     parse_time,
     read_stdin,
-    require_terminal,
     tags_option,
     workspace_option,
 )
@@ -215,7 +214,6 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
     """Delete a capture: its file, and its entries in the index. `memex undo` restores it."""
     wanted = {"id": id, "workspace": workspace}
     if not yes:
-        require_terminal(f"Delete {result_text.line(id, 200)}?", yes=yes)
         wanted["id"] = _confirm_deletion(wanted)
     gone = ask("delete", wanted)
     kept = load_settings().git.past_days > 0

@@ -86,9 +86,10 @@ def test_a_key_is_bound_to_a_namespace_and_the_list_says_so(world, capfd):
 def test_what_is_unknown_is_refused_before_the_confirmation(world, monkeypatch, capfd, words, message):
     world.app.opened.keys.create("claude", workspaces=None, now=1)
     world.app.agent_access.create_workspace("work")
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert run_command(list(words)) == 4
-    assert capfd.readouterr().err == message
+    for stdin in (Terminal("y\n"), io.StringIO()):  # also where nobody can be asked
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run_command(list(words)) == 4
+        assert capfd.readouterr().err == message
 
 
 def test_of_keys_with_one_name_the_live_one_is_revoked_at_a_terminal(world, monkeypatch, capfd):

@@ -345,8 +345,9 @@ def test_an_entity_to_remove_is_looked_up_before_the_confirmation(ada, said, mon
         def isatty(self):
             return True
 
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert "no entity 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
+    for stdin in (Terminal("y\n"), io.StringIO()):  # also where nobody can be asked
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert "no entity 'Nope'" in said("node", "remove", "Ada Lovelace", "Nope", fails=4)
     monkeypatch.setattr(sys, "stdin", Terminal("n\n"))
     asked = said("node", "remove", "ada lovelace", "Lonely", fails=130)
     assert asked.startswith(

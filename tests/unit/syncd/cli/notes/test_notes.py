@@ -204,9 +204,10 @@ def test_a_file_s_document_is_filed_otherwise_and_keeps_its_text(world, capfd):
 def test_a_capture_to_delete_is_looked_up_before_the_confirmation(world, note, monkeypatch, capfd, words):
     world.write("Mine.md", "a note of the vault\n")
     world.run()
-    monkeypatch.setattr(sys, "stdin", Terminal("y\n"))
-    assert run_command(["delete", *words]) == 4
-    assert capfd.readouterr().err.startswith(f"memex: no capture '{words[0]}'")
+    for stdin in (Terminal("y\n"), io.StringIO()):  # also where nobody can be asked
+        monkeypatch.setattr(sys, "stdin", stdin)
+        assert run_command(["delete", *words]) == 4
+        assert capfd.readouterr().err.startswith(f"memex: no capture '{words[0]}'")
     assert content(world, note) == "old text\r\n"
 
 
