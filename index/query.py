@@ -14,6 +14,7 @@ from typing import Any, get_args
 from index.errors import InvalidArgument
 from index.model import COLLECTION_TAG, COLLECTIONS, Filter, Mode, Query
 from index.names import fold
+from index.text.hidden_characters import remove_ignorable
 
 TEXT, LIMIT, TAGS, WORD = 2_000, 50, 32, 200  # most characters of a query, hits, tags, characters of any other field
 TYPES = ("note", "file", "entity")
@@ -134,6 +135,8 @@ def _check_collection(value: Any, tags: Sequence[str], known: Sequence[str]) -> 
 def _check_text(field: str, value: Any, most: int) -> str:
     if not isinstance(value, str) or not 1 <= len(value.strip()) <= most:
         raise InvalidArgument(f"{field} must be text of 1 to {most:,} characters", field=field)
+    if not remove_ignorable(value).strip():
+        raise InvalidArgument(f"{field} must contain a visible character", field=field)
     if SURROGATE.search(value):
         raise InvalidArgument(f"{field} holds half a character (a lone surrogate): send valid Unicode", field=field)
     return value.strip()

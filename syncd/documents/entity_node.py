@@ -14,6 +14,7 @@ from typing import Any
 from index.errors import InvalidArgument
 from index.model import Defect, Node, Observation, Statement
 from index.names import note_name
+from index.text.hidden_characters import remove_ignorable
 from syncd.documents.entity_lines import LARGEST, Item, Page, parse_page
 from syncd.notes.inline_fields import LONGEST, UNTYPED
 from syncd.notes.property_reader import as_text, as_time
@@ -41,7 +42,7 @@ def checked_content(text: str) -> str:
     if not isinstance(text, str) or _NO_TEXT.search(text):
         raise InvalidArgument("an observation must be text without NUL characters or lone surrogates")
     content = _LINE_END.sub("\n", text).strip()
-    if not content:
+    if not remove_ignorable(content).strip():
         raise InvalidArgument("an observation must have at least one character besides white space")
     if len(content) > MAX_CONTENT:
         raise InvalidArgument(
@@ -71,8 +72,8 @@ def checked_kind(text: str) -> str:
 
 def _check_line(text: str, what: str, most: int) -> str:
     line = text.strip() if isinstance(text, str) else ""
-    if not 0 < len(line) <= most or not ONE_LINE.fullmatch(line):
-        raise InvalidArgument(f"{what} must be one line of 1 to {most} characters", given=line[:100])
+    if not remove_ignorable(line).strip() or len(line) > most or not ONE_LINE.fullmatch(line):
+        raise InvalidArgument(f"{what} must be one line of 1 to {most} visible characters", given=line[:100])
     return line
 
 

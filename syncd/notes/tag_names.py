@@ -8,6 +8,7 @@ from typing import Final
 from index.errors import InvalidArgument
 from index.names import fold
 from index.query import tag_of
+from index.text.hidden_characters import remove_ignorable
 
 TAGS: Final = 50
 DEFECT: Final = "bad-tag"  # the name of the defect of a note with a tag that Obsidian does not accept
@@ -20,6 +21,6 @@ def check_tags(texts: Sequence[str]) -> tuple[str, ...]:
         tags.setdefault(fold(tag), tag)
     if len(tags) > TAGS:
         raise InvalidArgument(f"a note can have at most {TAGS} tags", limit=TAGS)
-    if "" in tags or any(key.startswith("collection:") for key in tags):
+    if not all(map(remove_ignorable, tags)) or any(key.startswith("collection:") for key in tags):
         raise InvalidArgument("a tag needs a letter or digit, and can't begin with `collection:`")
     return tuple(tags.values())

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from index.errors import InvalidArgument
 from index.model import Scope
 from index.names import fold
+from index.text.hidden_characters import remove_ignorable
 from syncd.vault.path_rules import folder_name
 
 ENTITIES, FILES = "Entities", "Files"
@@ -66,7 +67,12 @@ def check_workspace_name(name: str) -> str:
 
 def _check_folder(name: str) -> str:
     """Return `name` if it can be a folder of a workspace. Raises InvalidArgument."""
-    if not name or name != folder_name(name) or fold(name) in RESERVED or name.startswith("."):
+    if (
+        not remove_ignorable(name).strip()
+        or name != folder_name(name)
+        or fold(name) in RESERVED
+        or name.startswith(".")
+    ):
         raise InvalidArgument(
             f"{name!r} can't be a workspace or namespace: use letters, digits, blanks, - and _ (not Reports, Archive, Entities, Files)",
             name=name[:100],

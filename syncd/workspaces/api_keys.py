@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.names import did_you_mean
+from index.text.hidden_characters import remove_ignorable
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.notes.timestamps import DAY_MS
 from syncd.state.ledger import Ledger
@@ -391,7 +392,7 @@ def make_secret(key_id: str = "") -> str:
 
 def _check_new_key(name: str, workspaces: Collection[str] | None, expires_at: int | None, now: int) -> None:
     """Raise InvalidArgument for a new key with an invalid name, no workspace, or an expiry in the past."""
-    if not name or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
+    if not remove_ignorable(name).strip() or len(name) > LONGEST_NAME or not name.isprintable() or name != name.strip():
         raise InvalidArgument(
             f"a key's name must have 1 to {LONGEST_NAME} printable characters and no blank at its ends"
         )

@@ -101,6 +101,10 @@ def test_a_time_is_milliseconds_or_iso_text(given, wanted):
     ("field", "fields"),
     [
         pytest.param("query", {"text": " "}, id="no words"),
+        pytest.param("query", {"text": " \u200b\u2060"}, id="no visible words"),
+        pytest.param("query", {"text": "\u3164"}, id="a filler alone"),
+        pytest.param("tags", {"tags": ["\u200b"]}, id="an invisible tag"),
+        pytest.param("workspace", {"workspace": "\ufeff"}, id="an invisible workspace"),
         pytest.param("query", {"text": "x" * 2_001}, id="too many words"),
         pytest.param("query", {"text": 7}, id="not words"),
         pytest.param("query", {"text": "a\ud800"}, id="half a character"),

@@ -146,17 +146,33 @@ def test_a_name_may_be_almost_anything_on_one_line(given, kept):
 
 
 @pytest.mark.parametrize(
-    "given", ["", " ", "\u3000", "x" * 257, "a\nb", "a\rb", "a\0b", "a\u2028b", "a\x85b", "\ud800", None, 7]
+    "given",
+    [
+        "",
+        " ",
+        "\u3000",
+        "\u200b \u2060",
+        "\u3164",
+        "x" * 257,
+        "a\nb",
+        "a\rb",
+        "a\0b",
+        "a\u2028b",
+        "a\x85b",
+        "\ud800",
+        None,
+        7,
+    ],
 )
 def test_a_name_that_is_no_line_of_text_is_refused(given):
-    with pytest.raises(InvalidArgument, match="name must be one line of 1 to 256 characters"):
+    with pytest.raises(InvalidArgument, match="name must be one line of 1 to 256 visible characters"):
         checked_name(given)
 
 
 @pytest.mark.parametrize(
     "given",
     [
-        *("", " ", "x" * 101, "a\nb", "a::b", "a:", "[a", "a]", "`a`", "a %% b", "a <!-- b", "\ud800", None),
+        *("", " ", "\u200b", "x" * 101, "a\nb", "a::b", "a:", "[a", "a]", "`a`", "a %% b", "a <!-- b", "\ud800", None),
         *("~~~", "~~~~ a", "- ~~~a", "> 1. ~~~"),  # the line would begin a code block
     ],
 )
@@ -173,7 +189,7 @@ def test_types_and_kinds_are_kept_in_normal_form():
         checked_kind("x" * 101)
 
 
-@pytest.mark.parametrize("given", ["", " \n\u3000", "x" * 10_001, "a\0b", "\ud800", None, 3])
+@pytest.mark.parametrize("given", ["", " \n\u3000", "\u200b\n\u200d", "x" * 10_001, "a\0b", "\ud800", None, 3])
 def test_an_observation_that_is_no_text_of_its_length_is_refused(given):
     with pytest.raises(InvalidArgument):
         checked_content(given)

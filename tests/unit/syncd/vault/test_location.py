@@ -2,7 +2,8 @@
 
 import pytest
 
-from syncd.vault.location import VAULT, NoteLocation, locate
+from index.errors import InvalidArgument
+from syncd.vault.location import VAULT, NoteLocation, check_workspace_name, locate, namespace_path
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,10 @@ def test_a_path_says_where_it_stands(path: str, expected: NoteLocation):
 def test_the_inbox_may_be_a_folder_of_a_folder():
     assert locate("Agents/Inbox/work/a.md", "Agents/Inbox") == NoteLocation("captures", "work", "default", "note")
     assert locate("Agents/work/a.md", "Agents/Inbox") == VAULT
+
+
+@pytest.mark.parametrize("name", ["", "\u200b", "\u3164", "\u00ad\ufe0f"])
+def test_a_folder_that_nobody_can_see_is_neither_a_workspace_nor_a_namespace(name: str):
+    for check in (check_workspace_name, namespace_path):
+        with pytest.raises(InvalidArgument, match="use letters"):
+            check(name)

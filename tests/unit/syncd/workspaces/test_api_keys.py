@@ -229,6 +229,7 @@ def test_a_name_belongs_to_one_live_key(keys):
     "wrong",
     [
         {"name": ""},
+        {"name": "\u3164"},
         {"name": " x"},
         {"name": "a\nb"},
         {"name": "x" * 65},
