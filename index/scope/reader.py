@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from index.catalog.catalog import Catalog
 from index.catalog.note_links import list_named_paths
 from index.catalog.recent_documents import list_following, list_recent
-from index.document_ids import path_id
+from index.document_ids import choose_owner, path_id
 from index.encoders.embedder import Embedder
 from index.encoders.settings import model_name
 from index.model import Answer, Filter, ObservationAnswer, ObservationMode, Query, Record, SimilarDocument, given_name
@@ -95,6 +95,15 @@ class Reader:
     def paths_claiming_id(self, id: str) -> list[str]:
         """Return the sorted paths of all documents that claim this id."""
         return [path for (path,) in self.catalog.rows("select path from documents where claimed = ? order by path", id)]
+
+    def paths_sharing_ids(self) -> list[tuple[str, str]]:
+        """Return each document that claims the id of another one of its workspace, with the path of that owner; no conflict copies."""
+        claims = self.catalog.rows(
+            "select json_group_array(path) from documents where claimed is not null and defects not like '%conflict-copy%' "
+            "group by claimed, workspace having count(*) > 1"
+        )
+        groups = [json.loads(paths) for (paths,) in claims]
+        return [(path, owner) for group in groups for owner in [choose_owner(group)] for path in group if path != owner]
 
     def paths_titled(self, title: str) -> list[str]:
         """Return the paths of all documents with this title, in any letter case."""

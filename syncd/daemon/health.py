@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from index.errors import EARLY_CLOCK, Conflict, InvalidArgument, MemexError, Unavailable
 from index.model import Document, Record
 from index.timings import now_ms
-from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings
+from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings, same_id_defects
 from syncd.daemon.open_parts import OpenParts
 from syncd.daemon.vault_services import VaultServices
 from syncd.documents.parser import parse
@@ -367,6 +367,7 @@ class NoteDefects:
                 if why.partition(":")[0] not in TEMPLATE_DEFECTS or not is_template(path)
             ]
             return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
+            defects += same_id_defects(self._captures.index)
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
         unread = [

@@ -1,4 +1,4 @@
-"""Collect warnings about notes: name twins, conflict copies, notes that are not downloaded, relations without a target.
+"""Collect warnings about notes: name twins, equal ids, conflict copies, notes that are not downloaded, relations without a target.
 
 Name twins are paths that differ only in letter case or Unicode form."""
 
@@ -39,6 +39,17 @@ class SimilarNames:
             for path, other in zip(group, (*group[1:], group[0]), strict=True)
             if path[-3:].lower() == ".md"
         ]
+
+
+def same_id_defects(captures: Index) -> list[tuple[str, str]]:
+    """Return each capture with the id of another one of its workspace, with what that means and what to do."""
+    return [
+        (
+            path,
+            f"same-id: {owner} has this id too, and is found by it; delete one of the two, or the line `id` in this one, and it gets another id",
+        )
+        for path, owner in captures.paths_sharing_ids()
+    ]
 
 
 def name_warnings(indexes: Iterable[Index], twins: SimilarNames) -> dict[str, Any]:

@@ -72,9 +72,24 @@ def test_a_conflict_copy_is_found_named_and_never_taken_for_the_note(world):
     assert names(world)["conflict_copies"] == sorted(f"Captures/default/{name}" for name in COPIES)
     told = defects(world)
     assert all(told[f"Captures/default/{name}"].startswith("conflict-copy: ") for name in COPIES)
+    assert len(told) == len(world.app.health.status(None)["defects"])  # not called a second note with one id
     index = world.app.opened.builds.scopes["captures"].index
     assert index.record("plan").path == "Captures/default/Plan.md"
     assert len(world.found("plan", mode="text", limit=50)) == len(COPIES) + 1
+
+
+def test_two_captures_with_one_id_are_named_until_one_of_them_has_another(world):
+    (world.vault / "Captures/work").mkdir()
+    for path in ("Captures/default/Plan.md", "Captures/default/Plan copy.md", "Captures/work/Plan.md", "Plan.md"):
+        world.write(path, f"---\nid: plan\n---\nthe plan in {path}\n")
+    world.run()
+    told = defects(world)
+    assert told.keys() == {"Captures/default/Plan copy.md"}
+    assert told["Captures/default/Plan copy.md"].startswith("same-id: Captures/default/Plan.md has this id too")
+    world.write("Captures/default/Plan copy.md", "the plan without the line\n")
+    until(lambda: world.run() is None or defects(world) == {})
+    index = world.app.opened.builds.scopes["captures"].index
+    assert index.record("plan", "default").path == "Captures/default/Plan.md"
 
 
 @pytest.mark.parametrize(
