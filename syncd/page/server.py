@@ -1,4 +1,4 @@
-"""Run the server of the page on a loopback port until it is idle, or stopped through its control socket.
+"""Run the server of the page on a loopback port until it is idle, stopped through its control socket, or without a state folder.
 
 Laws, tested: one page runs for a state folder. Links, sessions and the end of the page are reached only through a
 socket that the owner's commands can open, never over HTTP."""
@@ -52,7 +52,7 @@ class _Page:
     def __init__(
         self, settings: Settings, command: Sequence[str], folder: Path, listener: socket.socket, *, idle_s: float
     ) -> None:
-        self._listener, self._port = listener, int(listener.getsockname()[1])
+        self._folder, self._listener, self._port = folder, listener, int(listener.getsockname()[1])
         self._url = f"http://{HOST}:{self._port}"
         self._idle_s = float("inf") if settings.page.always else idle_s
         self._used = time.monotonic()
@@ -83,8 +83,8 @@ class _Page:
         self._used = time.monotonic()
 
     async def _wait_for_end(self) -> None:
-        """Return when the page is stopped or was idle for long."""
-        while not self._stop.is_set() and time.monotonic() - self._used < self._idle_s:
+        """Return when the page is stopped, was idle for long, or its state folder is gone, as after `memex demo`."""
+        while not self._stop.is_set() and time.monotonic() - self._used < self._idle_s and self._folder.exists():
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._stop.wait(), min(LOOK_S, self._idle_s))
             self._sessions.drop_overdue()

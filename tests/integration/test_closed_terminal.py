@@ -233,7 +233,7 @@ def test_stop_ends_the_daemon_and_comes_back_when_it_has_ended(memex):
     assert failed.value.code == 4, "it was never set up"
     memex.serve()
     process, memex.process = memex.process, None
-    assert memex.json("stop") == {"stopped": True, "pid": process.pid, "by": "request"}
+    assert memex.json("stop") == {"stopped": True, "pid": process.pid, "by": "request", "page": None}
     assert (process.poll(), process_lock.holder_pid(memex.state)) == (0, None)
     assert memex.run("stop") == f"no daemon runs for {memex.vault}\n"
 
@@ -244,7 +244,7 @@ def test_stop_ends_one_that_does_not_answer_by_a_signal(memex):
     process = memex.process
     (memex.state / "control.sock").unlink()
     memex.process = None
-    assert memex.json("stop") == {"stopped": True, "pid": process.pid, "by": "signal"}
+    assert memex.json("stop") == {"stopped": True, "pid": process.pid, "by": "signal", "page": None}
     assert process.poll() == 0
 
 

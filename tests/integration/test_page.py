@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from syncd.cli.page.process import stop_page
+from syncd.cli.page.process import FOLDER, stop_page
 from tests.support.daemon_process import Failed
 from tests.support.page_browser import Browser, events, paged_daemon
 from tests.support.paths import DAEMON_PYTHON, ROOT
@@ -88,6 +91,30 @@ def test_a_capture_reaches_an_open_page_and_the_day_of_its_agent(memex):
     text = browser.text("/")
     assert "Captures/default/" in text
     assert "created" in text
+
+
+def is_over(pid):
+    with suppress(ProcessLookupError):
+        os.kill(pid, 0)
+        return False
+    return True
+
+
+@pytest.mark.slow
+def test_stop_ends_the_page_too_with_and_without_a_daemon(memex):
+    for runs in (True, False):
+        pid = memex.link()["pid"]
+        answer = memex.json("stop")
+        assert (answer["stopped"], answer["page"]) == (runs, pid)
+        memex.process = None
+        until(partial(is_over, pid))  # its parent, which is no longer `memex open`, reaps it
+
+
+@pytest.mark.slow
+def test_the_page_ends_when_its_state_folder_is_gone(memex):
+    pid = memex.link()["pid"]
+    shutil.rmtree(memex.state / FOLDER)
+    until(partial(is_over, pid))
 
 
 @pytest.mark.slow

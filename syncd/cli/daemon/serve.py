@@ -128,18 +128,20 @@ def mcp(workspace: str | None, key_file: str | None, toolset: str | None) -> Non
     help="How long to wait until the daemon has ended.",
 )
 def stop(timeout: float) -> None:
-    """Stop the daemon of the vault, and wait until it has ended.
+    """Stop the daemon of the vault and its page, and wait until both have ended.
 
     The daemon finishes the work in progress. A daemon that does not answer gets SIGTERM. The exit code is 0 if no daemon
     runs, as with `systemctl stop`, and 7 if the daemon has not ended in time. A daemon that systemd or launchd runs starts
-    again at the next login. With --json: {"stopped", "pid", "by"}, where "by" is request or signal."""
+    again at the next login. With --json: {"stopped", "pid", "by", "page"}: "by" is request or signal, "page" the process of the page."""
     chosen = load_settings()
     state, vault, end = chosen.state, chosen.vault.path, time.monotonic() + timeout
     while (pid := process_lock.holder_pid(state)) == 0 and time.monotonic() < end:
         time.sleep(0.1)  # it has not written its process id yet
     if pid is None:
         _refuse_unknown_vault(chosen)
-        print_answer({"stopped": False, "pid": None, "by": None}, lambda: f"no daemon runs for {vault}")
+        page = _stop_page(state)
+        text = f"no daemon runs for {vault}{_format_page(page)}"
+        print_answer({"stopped": False, "pid": None, "by": None, "page": page}, lambda: text)
         return
     process = _open_process(pid, state)
     by = _ask_to_stop(state, pid)
@@ -151,7 +153,27 @@ def stop(timeout: float) -> None:
             )
         time.sleep(0.1)
     how = "on request" if by == "request" else "after SIGTERM, because it did not answer"
-    print_answer({"stopped": True, "pid": pid, "by": by}, lambda: f"process {pid} ended {how}; it served {vault}")
+    page = _stop_page(state)
+    text = f"process {pid} ended {how}; it served {vault}{_format_page(page)}"
+    print_answer({"stopped": True, "pid": pid, "by": by, "page": page}, lambda: text)
+
+
+def _stop_page(state: Path) -> int | None:
+    """Stop the page of this state folder, and return its process id; None if none runs."""
+    folder, end = state / "page", time.monotonic() + 10
+    pid = process_lock.holder_pid(folder)
+    process = _open_process(pid or 0, folder)
+    try:
+        control_socket.call(folder, "stop", {}, timeout=10)
+    except MemexError:
+        return None
+    while (process_lock.holder_pid(folder) == pid or not _is_over(process)) and time.monotonic() < end:
+        time.sleep(0.05)
+    return pid
+
+
+def _format_page(pid: int | None) -> str:
+    return f"; the page ended too (process {pid})" if pid else ""
 
 
 def set_log_format() -> None:
