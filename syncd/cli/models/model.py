@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from index.errors import Conflict, InvalidArgument, Unavailable
+from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from index.timings import now_ms
 from syncd.cli.framework.commands import (
     Group,
@@ -109,8 +109,9 @@ def model_try(name: str, **options: Any) -> None:
 def model_use(name: str, force: bool, **options: Any) -> None:
     """Choose the model NAME: write it into the settings file, before the other encoders.
 
-    The next start of the daemon, or `memex index`, builds a new index beside the old one, which answers meanwhile. Without
-    --force, the command refuses a model that `memex model try` did not measure beside the present one, or that found less.
+    The next start of the daemon, or `memex index`, builds a new index beside the old one, which answers meanwhile. The
+    command refuses a model that is not on this machine without --download and, without --force, one that `memex model try` did
+    not measure beside the present one, or that found less.
     With --json: {"name", "config", "changed", "verdict"}."""
     chosen = load_settings()
     encoder = _choose(name, options)
@@ -122,6 +123,7 @@ def model_use(name: str, force: bool, **options: Any) -> None:
         answer = {"name": name, "config": str(chosen.file or ""), "changed": False, "verdict": None}
         print_answer(answer, lambda: f"{result_text.line(name)} is in use already")
         return
+    _require_present(name, encoder)
     verdict = None if force else _require_no_loss(chosen, name, present, encoder)
     load(flags() | {SETTING: json.dumps([_table(encoder)])}, os.environ)  # other settings may not fit this encoder
     file = _write_choice(chosen, encoder)
@@ -143,6 +145,21 @@ def measure(present: Settings, changed: Settings) -> dict[str, Any]:
     with show_progress() as progress:
         notes = read_sample(present, progress)
         return compare_setups(make_setup(present), make_setup(changed), notes, searches, progress=progress)
+
+
+def _require_present(name: str, encoder: EncoderSettings) -> None:
+    """Raise NotFound for a model that is neither on this machine nor to be downloaded: the daemon could not load it."""
+    from index.encoders import model_files
+    from index.encoders.settings import LocalSettings
+
+    if not isinstance(encoder, LocalSettings) or encoder.download:
+        return
+    try:
+        model_files.locate(encoder.model, owner="sentence-transformers")
+    except (ImportError, OSError, ValueError):
+        raise NotFound(
+            f"no model {name!r} on this machine; to fetch it from its hub: --download; `memex model` lists others"
+        ) from None
 
 
 def _require_no_loss(chosen: Settings, name: str, present: EncoderSettings, encoder: EncoderSettings) -> str:

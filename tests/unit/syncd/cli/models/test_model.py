@@ -169,6 +169,15 @@ def test_a_model_that_was_not_measured_is_refused_without_force(vault, capfd):
     assert encoders()[0] == INT8
 
 
+@pytest.mark.parametrize("name", ["no-such-model-of-mine", "nobody/no-such-model", "./no-such-folder"])
+def test_a_model_that_is_not_on_this_machine_is_refused_also_with_force(vault, capfd, name):
+    before = settings_file().read_bytes()
+    code, _, err = run(capfd, "use", name, "--force")
+    assert code == 4
+    assert err.startswith(f"memex: no model '{name}' on this machine; to fetch it from its hub: --download;")
+    assert settings_file().read_bytes() == before
+
+
 def test_a_measured_loss_is_refused_without_force(vault, capfd):
     measured("worse")
     code, _, err = run(capfd, "use", "minilm-int8")
