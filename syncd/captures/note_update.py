@@ -94,7 +94,14 @@ def _title_property(title: str | None) -> dict[str, PropertyValue]:
     return {"title": title}
 
 
-# For all code that changes notes
+# For all code that reads or changes notes
+
+
+def unknown_document(name: str, workspace: str) -> NotFound:
+    """Return the error for an id or a path that no document of the workspace has."""
+    return NotFound(
+        f"no document {name[:200]!r} in workspace {workspace!r}; a search returns the id and the path of each document"
+    )
 
 
 def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version: int | None) -> Record:
@@ -105,7 +112,7 @@ def set_tags(workspace: str, inbox: Inbox, id: str, tags: Sequence[str], version
     def decide(index: Index) -> tuple[list[Change], str]:
         record = index.record(id, workspace)
         if record is None:
-            raise NotFound(f"no document {id[:64]!r} in workspace {workspace!r}")
+            raise unknown_document(id, workspace)
         if record.type == CHANGE:
             raise InvalidArgument(f"this document can't be updated here: {ELSEWHERE[CHANGE]}", type=CHANGE)
         drafts = NoteDrafts(inbox)

@@ -74,7 +74,9 @@ Convert: TypeAlias = Callable[[Path, str, threading.Event, Callable[[int], objec
 def folder_of(inbox: Inbox, workspace: str, namespace: str) -> str:
     """Return the folder for the files of a namespace. Raises NotFound if the workspace does not exist."""
     if workspace not in inbox.vault.list_folders(inbox.folder):
-        raise NotFound(f"no workspace {workspace!r}")
+        raise NotFound(
+            f"no workspace {workspace!r}: it was removed after the file was sent; to create it again: memex workspace create"
+        )
     return inbox.namespace_folder(workspace, namespace, FILES)
 
 

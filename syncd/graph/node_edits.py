@@ -251,7 +251,10 @@ def retype_relation(
     vertex, other, was = require_node(graph, drafts, source), require_node(graph, drafts, target), normalize_type(old)
     pairs = _DraftRelations(graph, drafts).relations_of(vertex)
     if (was, other.path) not in pairs:
-        raise NotFound(f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}")
+        known = ", ".join(sorted(type for type, path in pairs if path == other.path))
+        raise NotFound(
+            f"no relation {was[:100]!r} from {vertex.name!r} to {other.name!r}; there are: {known or 'none'}"
+        )
     if new != was:
         if (new, other.path) in pairs:
             raise Conflict(f"a relation {new!r} from {vertex.name!r} to {other.name!r} already exists")

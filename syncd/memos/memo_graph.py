@@ -195,7 +195,9 @@ class MemoGraph:
         """Plan the writes that remove the relation."""
         drafts, source, target, text, old = self._find_relation(wanted, index)
         if old is None:
-            raise NotFound(f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}")
+            raise NotFound(
+                f"no relation {wanted.tag!r} from {wanted.source!r} to {wanted.target!r}; list the relations of the memo to see which exist"
+            )
         try:
             drafts.set_text(source.path, drop_relations(text, partial(_is_same, index.memos.ties, wanted.tag, target)))
         except FrontmatterError as error:

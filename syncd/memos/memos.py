@@ -178,7 +178,9 @@ class Memos:
         """Return the memo with this id. Raises NotFound, also if it is not a memo or is elsewhere."""
         record = self.index.record(memo_id, self.workspace)
         if record is None or not self._is_here(record, namespace):
-            raise NotFound(f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}")
+            raise NotFound(
+                f"no memo {memo_id[:64]!r} in namespace {namespace[:200]!r}; a search returns the id of each memo"
+            )
         return record
 
     def read(self, drafts: NoteDrafts, record: Record) -> tuple[str, Document]:

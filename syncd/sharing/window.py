@@ -168,4 +168,6 @@ def _shown(record: Record) -> Record:
 
 def not_shared(name: str) -> NotFound:
     """Return the error for a note that is not shared, or does not exist: agents must not learn which."""
-    return NotFound(f"no note {name[:200]!r} is shared with this workspace")
+    return NotFound(
+        f"no note {name[:200]!r} is shared with this workspace; a search returns the paths of those that are"
+    )

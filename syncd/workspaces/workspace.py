@@ -21,7 +21,7 @@ from index.query import make_filter
 from index.scope.index import Index
 from index.topics.summary_and_tags import Enrichment
 from syncd.captures.inbox import Inbox
-from syncd.captures.note_update import NoteUpdate, set_tags, update_note
+from syncd.captures.note_update import NoteUpdate, set_tags, unknown_document, update_note
 from syncd.captures.queued_note import prepare_request
 from syncd.captures.repeated_content import renew_same_content
 from syncd.captures.writer import create_note, enrich_note, hide_file_name
@@ -219,7 +219,7 @@ class Workspace:
 
     def _shared_note(self, id: str) -> SharedNote:
         if (window := self.window) is None:
-            raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
+            raise unknown_document(id, self.name)
         return window.read(id)
 
     def get(self, id: str) -> StoredDocument:
@@ -327,7 +327,7 @@ class Workspace:
                 return window.read_at(address).record
         if record := record or agent_paths.find_by_form(address, self._paths, self._known_ids, self._assign_addresses):
             return record
-        raise NotFound(f"no document {address[:200]!r} in workspace {self.name!r}")
+        raise unknown_document(address, self.name)
 
     def _find_by_file(self, file: str) -> Record | None:
         """Return the document of a file at the path where a person put it, under its original name."""
@@ -462,7 +462,7 @@ class Workspace:
     def _record(self, id: str) -> Record:
         record = self._index.record(id, self.name)
         if record is None or not self._sees(record):
-            raise NotFound(f"no document {id[:64]!r} in workspace {self.name!r}")
+            raise unknown_document(id, self.name)
         return record
 
     def _changeable(self, id: str) -> Record:

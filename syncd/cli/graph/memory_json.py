@@ -131,7 +131,7 @@ def _require_free(target: Path, *, force: bool) -> None:
     if target.exists() and not force:
         raise Conflict(f"{target} exists: choose another name, or pass --force")
     if not target.parent.is_dir():
-        raise NotFound(f"no such folder: {target.parent}")
+        raise NotFound(f"no such folder: {target.parent}; make it, or choose another folder")
 
 
 def _move_new(made: Path, target: Path) -> None:

@@ -145,7 +145,9 @@ def test_what_lies_elsewhere_is_not_found(world, space):
     for id in (theirs.id, "vault-note", "nothing"):
         with pytest.raises(NotFound) as caught:
             space.update_note(id, "x", version=1)
-        assert caught.value.message == f"no document {id!r} in workspace 'default'"
+        assert caught.value.message == (
+            f"no document {id!r} in workspace 'default'; a search returns the id and the path of each document"
+        )
 
 
 @pytest.mark.slow

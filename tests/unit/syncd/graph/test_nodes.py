@@ -337,6 +337,8 @@ def test_relations_are_renamed_and_removed(nodes):
     for call in (("Ada", "Babbage", "nothing", "x"), ("Babbage", "Ada", "knew", "x"), ("Ada", "Nobody", "knew", "x")):
         with pytest.raises(NotFound):
             nodes.retype_relation(*call)
+    with pytest.raises(NotFound, match="to 'Babbage'; there are: knew, taught"):
+        nodes.retype_relation("Ada", "Babbage", "nothing", "x")
     with pytest.raises(InvalidArgument):
         nodes.retype_relation("Ada", "Babbage", "knew", "a::b")
     assert nodes.retype_relation("ada", "babbage", "knew", "wrote to") == Edge("Ada", "Babbage", "wrote to")

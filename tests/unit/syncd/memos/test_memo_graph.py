@@ -170,7 +170,7 @@ def test_a_saved_relation_is_listed_although_a_link_of_the_note_looks_like_it(wo
     space.memo_graph.delete("a", "b", "cites", namespace="alpha")
     kept = (world.vault / "Captures/default/alpha/A.md").read_text()
     assert "target: '[[B]]'" in kept
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match="'cites' from 'a' to 'b'; list the relations"):
         space.memo_graph.delete("a", "b", "cites", namespace="alpha")
     space.memo_graph.save("a", "b", "cites", namespace="alpha")
     space.memos.delete("b", namespace="alpha")

@@ -416,7 +416,7 @@ def test_a_delete_compares_the_version_too(space):
         space.memos.delete(record.id, version=1)
     assert caught.value.details == {"version": 2}
     space.memos.delete(record.id, version=2)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match="in namespace 'default'; a search returns the id"):
         space.memos.delete(record.id)
     with pytest.raises(NotFound):
         space.memos.delete(save(space, "x").id, namespace="other")

@@ -99,7 +99,7 @@ def test_a_shared_note_is_found_by_its_path_before_captures_whose_paths_have_ano
     assert here.document_at(form, shared=True).path == "References/Grüße.md"
     assert here.document_at(unicodedata.normalize("NFD", "Ärger.md"), shared=True).id == capture.id
     assert listed
-    with pytest.raises(NotFound, match="no document"):
+    with pytest.raises(NotFound, match="in workspace 'default'; a search returns the id and the path"):
         here.document_at("Öde.md", shared=True)
 
 

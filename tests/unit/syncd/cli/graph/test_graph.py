@@ -243,7 +243,9 @@ def test_a_neighbourhood_is_shown_in_every_form(world, said, ada, tmp_path):
     assert {edge["label"] for edge in board["edges"]} == {"collaborated_with", "designed"}
     assert "exists" in said("graph", "Lonely", "-o", str(file), fails=5)
     missing = world.vault / "Missing"
-    assert f"no such folder: {missing}\n" in said("graph", "Lonely", "-o", str(missing / "Lonely.canvas"), fails=4)
+    assert f"no such folder: {missing}; make it, or choose another folder\n" in said(
+        "graph", "Lonely", "-o", str(missing / "Lonely.canvas"), fails=4
+    )
     said("graph", "Lonely", "-o", str(file), "--force")
     assert len(valid(file.read_text(), notes)["nodes"]) == 2
     root = ET.fromstring(said("graph", "--format", "graphml"))
