@@ -23,7 +23,7 @@ from click.shell_completion import (
 from index.errors import MemexError
 from index.model import COLLECTIONS
 from index.names import base_name, fold
-from syncd.cli.framework.commands import Command
+from syncd.cli.framework.commands import Command, print_answer
 from syncd.cli.framework.printed_commands import FLAGS
 from syncd.cli.terminal import result_text
 from syncd.daemon import control_socket
@@ -61,14 +61,13 @@ def completion(shell: str) -> None:
     """Print a completion script for a shell: commands, options, and names from the daemon.
 
     For one session, run: eval "$(memex completion bash)", or zsh instead of bash, which first needs: autoload -Uz compinit; compinit.
-    In fish: memex completion fish | source. To keep it, run the command that the end of the script names."""
+    In fish: memex completion fish | source. To keep it, run the command that the end of the script names. With --json: {"shell", "script"}."""
     root = click.get_current_context().find_root().command
     source = SHELLS[shell](root, {}, "memex", "_MEMEX_COMPLETE")
     script = source.source_template % source.source_vars()  # source() would start bash to ask for its version
     folder, file, more = KEEP[shell]
-    click.echo(
-        f"{script.strip()}\n\n# To keep it: mkdir -p {folder} && memex completion {shell} > {folder}/{file}{more}"
-    )
+    text = f"{script.strip()}\n\n# To keep it: mkdir -p {folder} && memex completion {shell} > {folder}/{file}{more}"
+    print_answer({"shell": shell, "script": text}, lambda: text)
 
 
 def workspaces(ctx: click.Context, _: click.Parameter, typed: str) -> list[CompletionItem]:

@@ -9,7 +9,7 @@ from click.shell_completion import CompletionItem
 
 from index.errors import NotFound
 from index.names import did_you_mean
-from syncd.cli.framework.commands import Command, print_text
+from syncd.cli.framework.commands import Command, print_answer
 from syncd.cli.framework.help_topics import ENVIRONMENT, EXIT_CODES, FILES, OWN_EXIT_CODES
 
 TOPICS = {"environment": ENVIRONMENT, "files": FILES}
@@ -28,14 +28,15 @@ def _complete_topic(ctx: click.Context, _: click.Parameter, typed: str) -> list[
 @click.argument("words", metavar="[TOPIC]...", nargs=-1, shell_complete=_complete_topic)
 @click.pass_context
 def help_command(ctx: click.Context, words: tuple[str, ...]) -> None:
-    """Explain a command, or a topic: exit-codes, environment, files."""
+    """Explain a command, or a topic: exit-codes, environment, files. With --json: {"text"}."""
     root = ctx.find_root()
     if words == ("exit-codes",):
-        print_text("\n".join(_exit_code_lines()))
+        text = "\n".join(_exit_code_lines())
     elif len(words) == 1 and words[0] in TOPICS:
-        print_text("\n".join(_format_rows(TOPICS[words[0]])))
+        text = "\n".join(_format_rows(TOPICS[words[0]]))
     else:
-        print_text(_find_context(root, words).get_help())
+        text = _find_context(root, words).get_help()
+    print_answer({"text": text}, lambda: text)
 
 
 def _find_context(root: click.Context, words: tuple[str, ...]) -> click.Context:

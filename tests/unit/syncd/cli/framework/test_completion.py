@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import pty
 import re
@@ -242,3 +243,5 @@ def test_the_line_that_keeps_the_script_works_in_an_empty_home(tmp_path, capfd, 
     environ = {"HOME": str(tmp_path / "home"), "PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(["sh", "-c", line], check=True, env=environ)
     assert [path.name for path in (tmp_path / "home").rglob("*") if path.is_file()] == [kept]
+    assert run_command(["completion", shell, "--json"]) == 0
+    assert json.loads(capfd.readouterr().out) == {"shell": shell, "script": script.removesuffix("\n")}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from syncd.cli.main import run_command
@@ -26,6 +28,12 @@ def test_topics(capsys, topic, words):
 def test_help_on_a_command_is_that_command_s_own(capsys):
     assert said(capsys, "help", "job", "run").out == said(capsys, "job", "run", "--help").out
     assert said(capsys, "help").out == said(capsys, "--help").out
+
+
+@pytest.mark.parametrize("words", [["help", "exit-codes"], ["help", "files"], ["help", "key", "list"]])
+def test_help_is_valid_json_when_asked_for(capsys, words):
+    text = said(capsys, *words).out
+    assert json.loads(said(capsys, *words, "--json").out) == {"text": text.removesuffix("\n")}
 
 
 @pytest.mark.parametrize("topic", ["exit-codes", "environment", "files"])
