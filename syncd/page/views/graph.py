@@ -49,11 +49,13 @@ class Picture:
 
     @property
     def types(self) -> list[tuple[str, str, int]]:
-        """Return each type with its shape and number, the most frequent first."""
+        """Return each type in its most frequent spelling, with its shape and number, the most frequent first."""
         counted = Counter((node["entity_type"], node["shape"]) for node in self.nodes)
-        return sorted(
-            ((kind, shape, count) for (kind, shape), count in counted.items()), key=lambda row: (-row[2], row[0])
-        )
+        types: dict[str, tuple[str, str, int]] = {}
+        for (kind, shape), count in sorted(counted.items(), key=lambda item: (-item[1], item[0])):
+            spelling, _, before = types.get(fold(kind), (kind, shape, 0))
+            types[fold(kind)] = spelling, shape, before + count
+        return sorted(types.values(), key=lambda row: (-row[2], row[0]))
 
     @property
     def label(self) -> str:
@@ -188,21 +190,21 @@ def make_picture(answer: Mapping[str, Any]) -> Picture:
     degrees = Counter(end for row in relations for end in {row["source"], row["target"]})
     shapes = choose_shapes(node["entity_type"] for node in answer["nodes"])
     nodes = [
-        {**node, "shape": shapes[node["entity_type"]], "relations": degrees[place]}
+        {**node, "shape": shapes[fold(node["entity_type"])], "relations": degrees[place]}
         for place, node in enumerate(answer["nodes"])
     ]
     return Picture(nodes, relations, bool(answer.get("truncated")))
 
 
 def choose_shapes(types: Iterable[str]) -> dict[str, str]:
-    """Return the shape of each type.
+    """Return the shape of each type, by its folded name: types that differ in letter case are one to a reader.
 
     A type prefers the shape that its name hashes to, so that it mostly keeps it from one neighbourhood to the next.
     Frequent types choose first, and types without a free shape share one."""
     shapes: dict[str, str] = {}
     free = list(SHAPES)
-    for kind, _ in sorted(Counter(types).items(), key=lambda item: (-item[1], item[0])):
-        first = zlib.crc32(fold(kind).encode("utf-8", "surrogateescape")) % len(SHAPES)
+    for kind, _ in sorted(Counter(map(fold, types)).items(), key=lambda item: (-item[1], item[0])):
+        first = zlib.crc32(kind.encode("utf-8", "surrogateescape")) % len(SHAPES)
         preferred = [*SHAPES][first:] + [*SHAPES][:first]
         shapes[kind] = next((shape for shape in preferred if shape in free), OTHER)
         if shapes[kind] in free:

@@ -53,7 +53,15 @@ def test_each_frequent_type_has_a_shape_of_its_own_and_the_rest_share_one():
 def test_a_type_keeps_its_shape_beside_rarer_ones_and_in_other_letter_case():
     alone = choose_shapes(["person"])["person"]
     assert choose_shapes(["person", "person", "place", "idea"])["person"] == alone
-    assert choose_shapes(["Person"])["Person"] == alone
+    assert choose_shapes(["Person", "PERSON"]) == {"person": alone}
+
+
+def test_types_that_differ_in_letter_case_are_one_in_the_legend():
+    nodes = [node("Ada", "person"), node("Bob", "Person"), node("Cy", "Person"), node("Here", "place")]
+    picture = make_picture({"nodes": nodes, "relations": []})
+    shapes = {node["name"]: node["shape"] for node in picture.nodes}
+    assert shapes["Ada"] == shapes["Bob"] == shapes["Cy"] != shapes["Here"]
+    assert picture.types == [("Person", shapes["Ada"], 3), ("place", shapes["Here"], 1)]
 
 
 @pytest.mark.parametrize(
