@@ -354,7 +354,10 @@ class _OwnProperties:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-            self._add_defect(BAD_VERSION, "`version` is not a whole number from 1; Memex uses 1")
+            self._add_defect(
+                BAD_VERSION,
+                "`version` is not a whole number from 1; Memex uses 1, and the next update replaces the value: to keep it, rename the property",
+            )
         return 1
 
     def aliases(self) -> tuple[str, ...]:
