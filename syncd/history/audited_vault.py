@@ -5,6 +5,7 @@ begins. Bytes that an agent or a command overwrites or removes are kept first, s
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -20,7 +21,7 @@ from syncd.history.audit_log import AUTHOR, CONSOLIDATION, TAKING_BACK, AuditLog
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
 from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
-from syncd.vault.disk_errors import NameTaken
+from syncd.vault.disk_errors import NameTaken, open_source
 from syncd.vault.location import is_context, locate
 from syncd.vault.openat import lstat
 from syncd.vault.path_rules import is_note
@@ -94,10 +95,9 @@ class AuditedVault(Vault):
         with self._translate_errors(path):
             if lstat(self._calls.open, self._fd, path) is not None:
                 raise NameTaken(f"{path} exists already")
-        with (
-            self.reservations.writing(path),
-            self._logging(self._describe_file_change(path, "", digest, source.stat().st_size)),
-        ):
+        with open_source(source, path) as file:
+            size = os.fstat(file.fileno()).st_size
+        with self.reservations.writing(path), self._logging(self._describe_file_change(path, "", digest, size)):
             return super().create_from_file(path, source, digest, again=again)
 
     @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from io import FileIO
+from pathlib import Path
 
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 
@@ -35,6 +37,14 @@ def failure(error: OSError, path: str, *, making: bool) -> MemexError:  # noqa: 
             return Unavailable(f"{path}: {error_text(error)}", retryable=False)
         case _:
             return Unavailable(f"{path}: {error_text(error)}")
+
+
+def open_source(source: Path, path: str) -> FileIO:
+    """Open the file whose bytes are to be stored at `path`."""
+    try:
+        return source.open("rb", buffering=0)
+    except OSError as error:
+        raise failure(error, f"the source of {path}", making=False) from error
 
 
 def error_text(error: OSError) -> str:

@@ -20,7 +20,7 @@ from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
 from index.model import Stat
 from syncd.vault import atomic_write
-from syncd.vault.disk_errors import error_text, failure
+from syncd.vault.disk_errors import error_text, failure, open_source
 from syncd.vault.listing import ANY_SIZE, AWAY, Listing, ListingWalk, Speller, Wanted, unfit_reason, want_none
 from syncd.vault.openat import FOLDER, Calls, lstat, scan_folder
 from syncd.vault.path_rules import (
@@ -313,7 +313,7 @@ class Vault:
             file.seek(0)
             return atomic_write.create(self._calls, here, name, _read_verified(file, digest), mode=self._mode)
 
-        with source.open("rb", buffering=0) as file, self._translate_errors(path, making=True):
+        with open_source(source, path) as file, self._translate_errors(path, making=True):
             return self._make_in_folder(folder, copy)
 
     def replace(self, path: str, data: bytes, *, digest: str) -> Stat:

@@ -414,3 +414,6 @@ def test_a_stored_file_comes_and_goes_with_its_bytes_and_never_over_a_person_s(w
     (world.vault / path).write_bytes(source.read_bytes())
     assert [one["did"] for one in undo(world, path)["done"]] == ["removed"]
     assert inbox(world) == {}
+    source.unlink()
+    with pytest.raises(NotFound, match="the source of Captures/default/Files/"), by(tool="kb_upload_finish"):
+        vault.create_from_file(path, source, digest, again=True)

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from index.errors import Conflict, Unavailable
+from index.errors import Conflict, NotFound, Unavailable
 from syncd.vault import atomic_write
 from syncd.vault.openat import Calls
 from syncd.vault.path_rules import is_temporary
@@ -299,6 +299,13 @@ def test_a_stored_file_is_synced_before_its_name_is(fresh):
     names = ("write", "fchmod", "fsync", "rename")
     put_file(Vault(root, calls=dataclasses.replace(real, **{name: logged(name) for name in names})))
     assert log[log.index("write") :] == ["write"] * 3 + ["fchmod", "fsync", "rename", "fsync"]
+
+
+def test_a_source_that_can_not_be_read_is_an_error_of_the_vault(fresh):
+    root = fresh()
+    with pytest.raises(NotFound, match=r"the source of a/new\.pdf does not exist"):
+        Vault(root).create_from_file("a/new.pdf", root / "gone", hashlib.sha256(TWO).hexdigest())
+    assert state(root) == {"a": None, "b": None, "a/old.md": ONE}
 
 
 def test_a_file_that_changes_while_it_is_stored_is_not_stored(fresh):
