@@ -60,7 +60,7 @@ class ChangePlans:
         """Return how the change in a capture with these bytes fits its note. Raises InvalidArgument or NotFound."""
         change = read_change(decode(raw))
         where = locate(change.target, self.inbox)
-        if where.scope != "vault" or is_below(change.target, {self.inbox}) or not is_note(change.target):
+        if where.scope != "vault" or is_below(fold(change.target), {fold(self.inbox)}) or not is_note(change.target):
             raise InvalidArgument(f"{change.target[:200]!r} is not a note of the vault outside the inbox")
         try:
             now, _ = self.vault.read(change.target)

@@ -6,10 +6,11 @@ import shutil
 
 import pytest
 
-from index.errors import Conflict
+from index.errors import Conflict, InvalidArgument
 from syncd.changes.change_approval import APPLY, ChangePlans
 from syncd.history.change_journal import Entry, note_step
 from syncd.vault.vault import Vault
+from tests.support.change_notes import change_note
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 NOTE, CHANGE = "Plan.md", "Captures/work/Change.md"
@@ -71,3 +72,15 @@ def test_appended_lines_are_removed_wherever_they_are_now(undone, before, added,
 def test_appended_text_in_a_line_of_the_owner_is_a_conflict(undone, before, added, now):
     with pytest.raises(Conflict, match="same lines"):
         undone(before, before + added, now)
+
+
+@pytest.mark.parametrize("inbox", ["Captures", "captures", "CAPTURES"])
+def test_a_change_of_a_capture_is_refused_in_any_letter_case_of_the_inbox(tmp_path, inbox):
+    (tmp_path / inbox / "work").mkdir(parents=True)
+    (tmp_path / inbox / "work/Note.md").write_text("a\n")
+    vault = Vault(tmp_path)
+    with pytest.raises(InvalidArgument, match="outside the inbox"):
+        ChangePlans(vault, "Captures", lambda _, __: None).weigh(
+            change_note("c", f"{inbox}/work/Note.md", "a\n", "b\n").encode()
+        )
+    vault.close()
