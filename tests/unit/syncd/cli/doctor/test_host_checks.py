@@ -119,7 +119,7 @@ def test_a_port_that_is_taken(clinic):
 def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
-    found = only(clinic.look(host_checks.check_watches))
+    found = only(clinic.look(host_checks.check_folders))
     assert found.is_ == rank
     assert "3 folders" in found.says
     assert ("sysctl" in found.mend) == (rank != "ok")
@@ -233,9 +233,17 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text("100\n")
     (clinic.vault / "Archive/Deep").mkdir(parents=True)
-    assert "5 folders" in only(clinic.look(host_checks.check_watches)).says
+    assert "5 folders" in only(clinic.look(host_checks.check_folders)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
-    assert "5 folders" not in only(clinic.look(host_checks.check_watches)).says
+    assert "5 folders" not in only(clinic.look(host_checks.check_folders)).says
+
+
+def test_all_checks_together_walk_through_the_folders_once(clinic, monkeypatch):
+    walks, walk = [], host_checks._walk_folders
+    monkeypatch.setattr(host_checks, "_walk_folders", lambda context: walks.append(1) or walk(context))
+    looks = [look.check for check in host_checks.HOST_CHECKS for look in clinic.look(check)]
+    assert len(walks) == 1
+    assert "watch" in looks
 
 
 def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
@@ -260,10 +268,10 @@ def test_a_folder_of_the_inbox_that_is_closed_is_named_with_the_command_that_ope
 
 def test_a_folder_outside_the_inbox_that_is_closed_is_named_with_the_command_that_opens_it(clinic, monkeypatch):
     (clinic.vault / "Recipes/old soups").mkdir(parents=True)
-    assert list(clinic.look(host_checks.check_folders)) == []
+    assert [look.check for look in clinic.look(host_checks.check_folders) if look.is_ != "ok"] == []
     closed, may = (clinic.vault / "Recipes/old soups", clinic.vault / "Captures/default"), os.access
     monkeypatch.setattr(os, "access", lambda path, mode, **more: path not in closed and may(path, mode, **more))
-    look = only(clinic.look(host_checks.check_folders))
-    assert (look.check, look.is_) == ("folders", "wrong")
+    look = only(clinic.look(host_checks.check_folders), "folders")
+    assert look.is_ == "wrong"
     assert "read Recipes/old soups/, so" in look.says
     assert look.mend == f"chmod u+rx '{closed[0]}'"
