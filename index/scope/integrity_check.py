@@ -9,6 +9,7 @@ from pathlib import Path
 
 from index.catalog import catalog
 from index.errors import MemexError
+from index.names import pluralize
 from index.storage import crash_repair
 
 
@@ -47,6 +48,10 @@ def describe_difference(known: Mapping[str, int], held: Mapping[str, int], what:
     """Describe how catalog (`known`) and store (`held`) differ in the row counts of documents; "" = not at all."""
     fewer = sum(held.get(key, 0) != chunks for key, chunks in known.items())
     orphans = len(held.keys() - known.keys())
-    problems = [f"{fewer:,} notes have fewer or more {what} than the catalog counts"] if fewer else []
-    problems += [f"{orphans:,} notes have {what}, but no entry in the catalog"] if orphans else []
+    problems = [f"{_count_notes(fewer)} fewer or more {what} than the catalog counts"] if fewer else []
+    problems += [f"{_count_notes(orphans)} {what}, but no entry in the catalog"] if orphans else []
     return "; ".join(problems)
+
+
+def _count_notes(count: int) -> str:
+    return f"{pluralize(count, 'note')} {'has' if count == 1 else 'have'}"

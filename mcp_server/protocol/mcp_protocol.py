@@ -39,7 +39,7 @@ from mcp.types import Tool as ListedTool
 from pydantic import AnyUrl, BaseModel
 
 from index.errors import InvalidArgument, MemexError, NotFound
-from index.names import append_advice, did_you_mean
+from index.names import append_advice, did_you_mean, pluralize
 from mcp_server.http.request_log import describe_error
 from mcp_server.operations.caller import CALLER, Caller, check_scope, imply_workspace
 from mcp_server.operations.operation import NAMED, Operation, OperationRunner, make_author
@@ -292,7 +292,7 @@ async def report_progress(context: Context[Any, Any] | None) -> AsyncIterator[Ca
         while True:
             await asyncio.sleep(BEAT_SECONDS)
             seconds = round(time.monotonic() - began, 1)
-            message = f"running for {seconds:.0f} s" + (f"; {done} passages embedded" if done else "")
+            message = f"running for {seconds:.0f} s" + (f"; {pluralize(done, 'passage')} embedded" if done else "")
             await context.report_progress(seconds, message=message)
 
     task = asyncio.create_task(report_each_second()) if context is not None and _wants_progress(context) else None

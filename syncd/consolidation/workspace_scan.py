@@ -13,7 +13,7 @@ import index.text.similarity_sketch as sketches
 from index.encoders.word_frequency import word_ranks
 from index.graph.graph import Graph
 from index.model import DocumentOverview
-from index.names import stem
+from index.names import pluralize, stem
 from index.search import vector_similarity
 from index.search.vector_similarity import Neighbours
 from index.text.similarity_sketch import Sketch
@@ -149,7 +149,7 @@ def _incomplete_reasons(captures: Sequence[DocumentOverview], rows: Collection[i
     """Return the reasons why the findings are incomplete."""
     reasons = []
     if lacking := len(captures) - len(rows):
-        reasons.append(f"{lacking} captures have no vectors yet, so Memex compared them only by their words")
+        reasons.append(f"{pluralize(lacking, 'capture')} without vectors yet: Memex compared only the words")
     if left_out:
-        reasons.append(f"Memex did not compare {left_out} pairs of captures that share only a few words")
+        reasons.append(f"Memex did not compare {pluralize(left_out, 'pair')} of captures that share only a few words")
     return reasons

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from index.names import pluralize
 from syncd.context.note_facts import ContextFact, LineWords, WeighedFact
 from syncd.notes.timestamps import DAY_MS
 
@@ -126,7 +127,7 @@ class _Choice:
             yield f"{uses:,.0f} answers used its note" if uses >= 1.5 else "an answer used its note"
         if self._recency(fact) >= _RECENT:
             days = (self._newest - fact.at) // DAY_MS
-            yield "it is among the newest" if not days else f"it is {days:,} days older than the newest"
+            yield "it is among the newest" if not days else f"it is {pluralize(days, 'day')} older than the newest"
         new = [word for word in weighed.words.worth if not self._covered[word]]
         new.sort(key=lambda word: (-self._worth(word, weighed.words.worth[word]), word))
         if new:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from index.errors import EARLY_CLOCK, Conflict, InvalidArgument, MemexError, Unavailable
 from index.model import Document, Record
+from index.names import pluralize
 from index.timings import now_ms
 from syncd.daemon.note_warnings import SimilarNames, graph_totals, name_warnings, same_id_defects
 from syncd.daemon.open_parts import OpenParts
@@ -250,7 +251,7 @@ class Health:
         if doing := self._sync.activity:
             return doing
         amiss = "; there are problems: see memex status" if self.degraded() else ""
-        return f"ready: {self._builds.documents:,} notes{amiss}"
+        return f"ready: {pluralize(self._builds.documents, 'note')}{amiss}"
 
     def _is_daemon(self) -> bool:
         return self._watcher_state() is not None
@@ -366,8 +367,8 @@ class NoteDefects:
                 for path, why in self._builds.defects()
                 if why.partition(":")[0] not in TEMPLATE_DEFECTS or not is_template(path)
             ]
-            return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
             defects += same_id_defects(self._captures.index)
+            return sorted({*defects, *self._sync.failures.items(), *self.twins.defects(), *self._missing_files(None)})
         captures, inbox = self._captures.index, self._inbox
         defects = [defect for name in workspaces for defect in captures.defects(name)]
         unread = [

@@ -179,9 +179,7 @@ class Backfill:
             skipped.append({"path": document.path, "reason": error.message})
             return None
         except Unavailable as error:
-            raise Unavailable(
-                f"{error.message}; {done} notes were written; run the command again to continue"
-            ) from error
+            raise Unavailable(f"{error.message}; notes written: {done:,}; run the command again to continue") from error
         changes = missing_properties(document, enrichment)
         if not changes:
             if document.claimed_id and document.summary_derived and not dry:
@@ -216,7 +214,7 @@ class Backfill:
     def _check_stopping(self, written: int) -> None:
         if self._stopping.is_set() or self._enricher.closed.is_set():
             raise Unavailable(
-                f"interrupted; {written} notes were written; run the command again to continue with the rest"
+                f"interrupted; notes written: {written:,}; run the command again to continue with the rest"
             )
         foreground.give_way()
 

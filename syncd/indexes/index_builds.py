@@ -18,6 +18,7 @@ from typing import Any, get_args
 from index.encoders.embedder import Embedder
 from index.errors import IndexUnusable, Unavailable
 from index.model import Scope
+from index.names import pluralize
 from index.observations.perspectives import DEFAULTS
 from index.scope.index import Index
 from index.scope.integrity_check import store_uris
@@ -233,8 +234,8 @@ class IndexBuilds:
         if under:
             paths = {path for path in paths if path.startswith(tuple(f"{folder}/" for folder in under))}
         if paths:
-            many = "some" if under is not None and not under else len(paths)
-            sentences.append(f"index: {many} notes are searchable only by their words")
+            many = "some notes" if under is not None and not under else pluralize(len(paths), "note")
+            sentences.append(f"index: only searches by words find {many}")
         return sentences
 
     def mark_filled(self) -> None:

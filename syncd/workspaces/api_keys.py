@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
-from index.names import did_you_mean
+from index.names import did_you_mean, pluralize
 from index.text.hidden_characters import remove_ignorable
 from syncd.notes.secret_patterns import refuse_secret
 from syncd.notes.timestamps import DAY_MS
@@ -81,7 +81,7 @@ def read_environment_keys(environ: Mapping[str, str]) -> dict[str, str]:
     for surface, secret in secrets_given.items():
         if len(secret) < LEAST_SECRET:
             raise InvalidArgument(
-                f"{ENVIRONMENT[surface]} has {len(secret)} characters, but a key needs at least {LEAST_SECRET}: set a longer one "
+                f"{ENVIRONMENT[surface]} has {pluralize(len(secret), 'character')}, but a key needs at least {LEAST_SECRET}: set a longer one "
                 "(for example with `openssl rand -hex 32`), or unset it and create a key with `memex key create`"
             )
     return secrets_given

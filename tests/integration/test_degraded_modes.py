@@ -86,11 +86,11 @@ def test_notes_without_vectors_are_counted_only_for_who_may_see_them(world):
     with words_only(world):
         health = world.app.health
         counted = [
-            [text for text in health.degraded(of) if "only by their words" in text]
+            [text for text in health.degraded(of) if "by words find" in text]
             for of in (None, ("default",), ("other", "default"), ("other",), ())
         ]
-    sentence = "index: {} notes are searchable only by their words"
-    assert counted == [[sentence.format(1)]] * 3 + [[], [sentence.format("some")]]
+    sentence = "index: only searches by words find {}"
+    assert counted == [[sentence.format("1 note")]] * 3 + [[], [sentence.format("some notes")]]
 
 
 @contextmanager
@@ -160,7 +160,7 @@ def not_writable(world):
         (first_listing, "index: the vault is being read for the first time"),
         (no_encoder, "encoder: "),
         (another_encoder, "index: built with another encoder"),
-        (words_only, "notes are searchable only by their words"),
+        (words_only, "index: only searches by words find "),
         (no_watcher, "watch: the watcher is not running"),
         (removals_held, "removals held: "),
         (pass_failed, "indexing: the disk is full"),

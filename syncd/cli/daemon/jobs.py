@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from index.errors import Unavailable, from_dict
+from index.names import pluralize
 from index.timings import now_ms
 from syncd.cli.framework.arguments import LISTED, cut_rows, wait_for_jobs
 from syncd.cli.framework.commands import Group, ask, has_color, open_session, print_answer, show_elapsed
@@ -115,7 +116,9 @@ def raise_failure(ended: Sequence[Mapping[str, Any]]) -> None:
         raise from_dict(wrong[0]["error"])
     if wrong:
         first = f"{result_text.line(wrong[0]['title'], 60)}: {wrong[0]['error']['message']}"
-        raise Unavailable(f"{len(wrong)} of {len(ended)} jobs failed, the first {first}", retryable=False)
+        raise Unavailable(
+            f"{len(wrong):,} of {pluralize(len(ended), 'job')} failed, the first {first}", retryable=False
+        )
 
 
 def queue_table(queue: Mapping[str, Any], now_ms: int, *, color: bool) -> str:

@@ -28,7 +28,7 @@ def format_measurement(result: Mapping[str, Any], present: str, changed: str, *,
     for name, cost in result["cost"].items():
         if cost["degraded"]:
             lines.append(
-                f"{names[name]}: {cost['degraded']} questions were degraded: {result_text.sanitize(cost['reason'])}"
+                f"{names[name]}: degraded questions: {cost['degraded']:,} ({result_text.sanitize(cost['reason'])})"
             )
     if recorded := result["recorded"]:
         lines.append(_format_recorded(recorded))

@@ -19,6 +19,7 @@ from typing import Any, Final
 import click
 
 from index.errors import MemexError
+from index.names import pluralize
 from index.timings import now_ms
 from syncd.cli.framework.arguments import ONE_WORKSPACE
 from syncd.cli.framework.commands import Command, ask, load_settings, print_answer, print_data
@@ -73,7 +74,7 @@ def format_context(shown: dict[str, Any], *, explain: bool) -> str:
             lines += [result_text.line(entry["line"], 1_000), f"    because {'; '.join(entry['reasons'])}"]
     else:
         lines = result_text.sanitize(shown["text"]).splitlines()
-    more = f"; {shown['left_out']} lines that you keep did not fit" if shown["left_out"] else ""
+    more = f"; {pluralize(shown['left_out'], 'line')} that you keep did not fit" if shown["left_out"] else ""
     return "\n".join([*lines, "", f"{shown['tokens']:,} of {shown['most']:,} tokens{more}"])
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from index.errors import MemexError, NotFound
-from index.names import fold
+from index.names import fold, pluralize
 from syncd.page.web.templates import link
 from syncd.page.web.view import View, Visit, get
 
@@ -60,7 +60,7 @@ class Picture:
     @property
     def label(self) -> str:
         """Return the text alternative of the drawing."""
-        return f"Drawing: {len(self.nodes[:DRAWN])} entities and their relations. The lists on this page have the same."
+        return f"Drawing: {pluralize(len(self.nodes[:DRAWN]), 'entity')} and relations. The lists on this page have the same."
 
 
 @dataclass(frozen=True, slots=True)

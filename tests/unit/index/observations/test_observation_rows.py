@@ -460,7 +460,7 @@ def test_observations_that_got_lost_are_noticed_and_made_again(tmp_path):
     with opened(tmp_path) as index:
         put(index, entity(ADA, *FACTS))
         index._observations.replace({path_id(ADA): ()})
-        assert "1 notes have fewer or more observations" in index.describe_differences()
+        assert "1 note has fewer or more observations" in index.describe_differences()
         entries, orphans = index.repair_torn()
         assert ([entry.path for entry in entries], orphans) == ([ADA], 0)
     shutil.rmtree(rows(tmp_path))

@@ -113,7 +113,7 @@ def test_captures_without_vectors_are_compared_by_their_words(world, tmp_path):
     blind.document_vectors = lambda _: ([], index.document_vectors("default")[1][:0])
     told = workspace_scan.scan_workspace(blind, "default", graph, linked=(), now=0)
     assert told.near
-    assert "4 captures have no vectors yet" in told.degraded[0]
+    assert "4 captures without vectors yet" in told.degraded[0]
 
 
 def test_an_empty_workspace_needs_nothing(world):

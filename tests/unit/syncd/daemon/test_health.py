@@ -108,7 +108,7 @@ class Flaky(FakeEncoder):
         return super().encode(texts, kind=kind, urgent=urgent)
 
 
-@entry("index", "index: 1 notes are searchable only by their words")
+@entry("index", "index: only searches by words find 1 note")
 def words_only(world, _):
     flaky = Flaky()
     world.reopen(fake_embedder(flaky))

@@ -385,7 +385,7 @@ def test_a_backfill_can_be_broken_off_and_taken_up_again(world):
         if event["stage"] == "writing" and event["done"] == 5:
             world.app.operations["enrich.stop"]({}, quiet)
 
-    with pytest.raises(Unavailable, match="2 notes were written"):
+    with pytest.raises(Unavailable, match="notes written: 2;"):
         world.app.operations["enrich.backfill"]({}, progress)
     assert sum("tags:" in file.read_text() for file in files) == 2
     assert stages[0] == ("learning tags", 0, 8)

@@ -114,8 +114,8 @@ def test_nobody_waits_until_all_that_led_to_a_hub_is_embedded(world, nodes, more
     assert nodes.delete(["Hub"]) == (["Hub"], [])
     assert len(index.words_only_paths()) == more * count
     assert bool(world.encoder.calls) is not bool(more)
-    assert [sentence for sentence in world.app.opened.builds.degraded() if "by their words" in sentence] == [
-        f"index: {count} notes are searchable only by their words"
+    assert [sentence for sentence in world.app.opened.builds.degraded() if "by words find" in sentence] == [
+        f"index: only searches by words find {count} notes"
     ] * more
     assert len(world.found("fact", limit=50)) == 50
     world.run()

@@ -105,8 +105,8 @@ def test_an_encoder_that_is_away_is_stated_before_the_notes_that_lack_vectors(tm
     builds = filled(world)
     encoder, captures = builds.degraded(("captures",))
     assert encoder.startswith("encoder: no encoder is configured")
-    assert captures == "index: 1 notes are searchable only by their words"
-    assert builds.degraded() == [encoder, "index: 3 notes are searchable only by their words"]
+    assert captures == "index: only searches by words find 1 note"
+    assert builds.degraded() == [encoder, "index: only searches by words find 3 notes"]
     world.close()
 
 

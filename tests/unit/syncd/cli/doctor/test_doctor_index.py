@@ -49,7 +49,7 @@ def _unmade(build):
     [
         (_torn, "vault: the newest manifest"),
         (_emptied, "vault: the chunks can't be read"),
-        (_orphaned, "1 notes have chunks, but no entry"),
+        (_orphaned, "1 note has chunks, but no entry"),
         (_scribbled, "captures: the catalog captures.db can't be read"),
         (_unnamed, "does not name a build"),
         (_unmade, "does not record its encoder and settings"),
@@ -90,7 +90,7 @@ def test_a_daemon_compares_what_it_has_open(clinic):
         with index.catalog.transaction() as writer:
             writer.execute("update documents set chunks = 7")
         found = only(clinic.look(state_checks.check_index))
-        assert "1 notes have fewer or more chunks" in found.says
+        assert "1 note has fewer or more chunks" in found.says
         clinic.look(state_checks.check_index, fix=True)
         assert only(clinic.look(state_checks.check_index)).is_ == "ok"
 

@@ -83,8 +83,8 @@ def test_a_script_gets_every_field(world, capfd, tmp_path, monkeypatch):
         ({"most": 0}, "agents get no context: context.tokens is 0 in the settings"),
         ({"most": 9, "lines": [], "workspace": "a\x1b"}, "the workspace a\\u{1b} has no facts yet"),
         (
-            {"most": 9, "lines": [1], "text": "x", "tokens": 3, "left_out": 2},
-            "x\n\n3 of 9 tokens; 2 lines that you keep did not fit",
+            {"most": 9, "lines": [1], "text": "x", "tokens": 3, "left_out": 1},
+            "x\n\n3 of 9 tokens; 1 line that you keep did not fit",
         ),
     ],
 )
