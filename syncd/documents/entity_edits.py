@@ -1,9 +1,8 @@
 """Compose the note of an entity, and apply edits to it: observations, relations and properties.
 
-Laws, tested: text reads back as it was given. An edit changes only the lines that it concerns, the indentation of
-lines that would otherwise become part of an item, and a few properties. Memex parses the result of each edit and
-refuses it if anything else changed. No two observations ever get the same ordinal. A person's block id stays with its
-observation."""
+Laws, tested: text reads back as it was given. An edit changes only the lines that it concerns, and a few properties.
+Memex parses the result of each edit and refuses it if anything else changed. No two observations ever get the same
+ordinal. A person's block id stays with its observation."""
 
 from __future__ import annotations
 
@@ -114,7 +113,6 @@ def remove_observations(text: str, ordinals: Collection[int], *, now: int) -> tu
     gone = {ordinal: None for ordinal in ordinals if ordinal in draft.found.items}
     if not gone:
         return text, []
-    draft = draft.unindent_behind([draft.found.items[ordinal] for ordinal in gone])
     for ordinal in gone:
         draft.splice(draft.found.items[ordinal].first, draft.found.items[ordinal].behind, [])
         draft.found.given.pop(ordinal, None)
@@ -267,37 +265,6 @@ class _Draft:
                     break
                 at = n + 1
         return at
-
-    def unindent_behind(self, gone: Collection[Item]) -> _Draft:
-        """Return this note with less indentation of lines that would become part of another item after a removal.
-
-        Such lines follow the items in `gone`, and would become part of the item before those. What the note states
-        stays the same."""
-        going = {at: item for item in gone for at in range(item.first, item.behind)}
-        firsts = {item.first for item in self.found.page.items}
-        lines = list(self.lines)
-        for item in self.found.page.items:
-            if item.first in going:
-                continue
-            deep = inner = item_indentation(lines[item.first])
-            shift, sinks, apart = 0, False, False
-            for at in range(item.behind, len(lines)):
-                apart = apart or at in going
-                if not lines[at].strip():
-                    continue
-                depth = indentation(lines[at])
-                if at not in going:
-                    if not apart or depth < deep:
-                        break
-                    shift = shift or depth - deep + 1
-                elif at == going[at].first:
-                    # Until this item is removed, it must not become part of the lines moved above it.
-                    sinks = shift > 0 and depth >= inner
-                if at not in going or sinks:
-                    lines[at] = lines[at][min(shift, len(lines[at]) - len(lines[at].lstrip(" "))) :]
-                if at in firsts and at not in going:
-                    inner = item_indentation(lines[at])
-        return self if lines == self.lines else _Draft(self.front + "".join(lines))
 
     def finish(
         self,

@@ -81,35 +81,19 @@ def test_a_person_s_block_id_goes_with_its_observation():
     assert split(entity_edits.remove_observations(text, [1, 2], now=NOW)[0])[1] == "## Observations\n- d ^o3 ^b3\n"
 
 
-@pytest.mark.parametrize(
-    ("body", "gone", "after"),
-    [
-        ("- a\n - b\n  - c\n   - d\n", [2], "- a ^o1\n - c ^o3\n  - d ^o4\n"),
-        ("- a\n - b\n  - c\n   - d\n", [2, 3], "- a ^o1\n - d ^o4\n"),
-        ("- a\n - b\n  - c\n   - d\n", [1, 3], " - b ^o2\n  - d ^o4\n"),
-        ("- a\n - b\n\n  - c\n     more\n\n\tcode\n- d\n", [2], "- a ^o1\n\n - c\n    more ^o3\n\n\tcode\n- d ^o4\n"),
-        ("- a\n - b\n  prose\n  - c\n", [2], "- a ^o1\n prose\n - c ^o3\n"),
-        ("- a\n - b\nprose\n  - c\n", [2], "- a ^o1\nprose\n  - c ^o3\n"),
-        ("- a\n - b\n  - c\n   - d\n", [2, 4], "- a ^o1\n - c ^o3\n"),
-        ("- a\n - b\n  - c\n- d\n  more\n", [2, 4], "- a ^o1\n - c ^o3\n"),
-        (" - a\n  - b\n   - c\n - d\n  - e\n", [2, 4], " - a ^o1\n  - c ^o3\n  - e ^o5\n"),
-    ],
-)  # fmt: skip
-def test_an_item_does_not_sink_into_the_one_before_when_what_stood_between_is_removed(body, gone, after):
-    assert (
-        split(entity_edits.remove_observations("## Observations\n" + body, gone, now=NOW)[0])[1]
-        == "## Observations\n" + after
-    )
-
-
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=7), st.data())
 @examples(200)
-def test_any_items_of_a_list_that_steps_by_one_blank_can_be_removed(indents, data):
+def test_an_item_that_would_sink_into_the_one_before_is_a_reason_to_refuse_a_removal(indents, data):
+    """In a list that steps by one blank, an item can be too deep for the one before, once what stood between is removed."""
     text = "## Observations\n" + "".join(f"{' ' * n}- item {at}\n" for at, n in enumerate(indents))
     before = observed(text)
     gone = data.draw(st.sets(st.sampled_from(sorted(before))))
-    after, _ = entity_edits.remove_observations(text, gone, now=NOW)
-    assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in gone}
+    try:
+        after, _ = entity_edits.remove_observations(text, gone, now=NOW)
+    except Conflict:
+        assert max(indents) - min(indents) > 1
+    else:
+        assert observed(after) == {ordinal: content for ordinal, content in before.items() if ordinal not in gone}
 
 
 @pytest.mark.parametrize(
