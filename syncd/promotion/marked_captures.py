@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, MemexError, NotFound, Unavailable
@@ -36,26 +36,6 @@ log = logging.getLogger(__name__)
 KEY: Final = "promote_problem"
 
 
-@dataclass(frozen=True, slots=True)
-class ReadyCapture:
-    """Holds the plan for a capture that can be promoted."""
-
-    plan: Plan
-
-
-@dataclass(frozen=True, slots=True)
-class UndecidedCapture:
-    """Marks a capture that can't be decided yet; the job checks it again."""
-
-
-@dataclass(frozen=True, slots=True)
-class Defect:
-    """Marks a capture whose planning failed because of a bug in Memex."""
-
-
-Result: TypeAlias = ReadyCapture | TakenDestination | Problem | UndecidedCapture | Defect
-
-
 @dataclass(slots=True)
 class _Batch:
     """Collects the results of the marked captures, in the order in which they are planned."""
@@ -66,35 +46,23 @@ class _Batch:
     problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
     reserved: dict[str, str] = field(default_factory=dict)  # paths that plans create, folded → as they are spelled
     recent: head_moves.RecentCommits | None = None  # what Git knows about the captures
-    again: bool = False
+    again: bool = False  # whether a capture can't be decided yet
     unsure: bool = False  # whether a capture may have a conflict that is not known yet
 
-    def add(self, record: Record, result: Result | None) -> None:
-        """Add the result of one more capture."""
-        match result:
-            case ReadyCapture(plan):
-                self.plans.append(plan)
-                reserve_paths(self.reserved, plan)
-            case UndecidedCapture():
-                self.again = self.unsure = True
-            case Defect():
-                self.problems[record.path], self.unsure = DEFECT, True
-            case Problem():
-                self.problems[record.path] = result.message
-                if isinstance(result, TakenDestination):
-                    self.taken.append((record, result.target))
-            case None:
-                pass
+    def add_plan(self, plan: Plan) -> None:
+        """Add the plan for a capture that can be promoted."""
+        self.plans.append(plan)
+        reserve_paths(self.reserved, plan)
 
+    def add_problem(self, record: Record, problem: Problem) -> None:
+        """Add why a capture can't be promoted."""
+        self.problems[record.path] = problem.message
+        if isinstance(problem, TakenDestination):
+            self.taken.append((record, problem.target))
 
-@dataclass(slots=True)
-class LastLook:
-    """Holds what the last check found."""
-
-    moment: object = None
-    again: bool = False  # check again even if no note changes
-    problems: dict[str, str] = field(default_factory=dict)  # path → why it can't be promoted
-    promoted: int = 0  # since the start
+    def postpone(self) -> None:
+        """Record that a capture can't be decided yet, so that the job checks it again."""
+        self.again = self.unsure = True
 
 
 class MarkedCaptures:
@@ -112,27 +80,30 @@ class MarkedCaptures:
     ) -> None:
         self._snapshot, self._promotions, self._waiting = snapshot, promotions, waiting
         self._merging, self._repo, self._stopping = conflicts, repo, stopping
-        self._look = LastLook()
+        self._moment: object = None  # the state of the indexes at the last check
+        self._again = False  # check again even if no note changes
+        self._problems: dict[str, str] = {}  # path → why it can't be promoted
+        self._promoted = 0  # since the start
 
     def run(self) -> None:
         """Check the marked captures, if anything has changed since the last check."""
         with acting_as(AUTHOR):
-            last_look, snapshot = self._look, self._snapshot
+            snapshot = self._snapshot
             if not snapshot.vault.is_present():
                 return
             self._promotions.finish_pending()
             if not snapshot.settings.promote.marks or not snapshot.sync.ready.is_set():
                 return
-            moment = self._waiting.version, snapshot.notes.index.generation if last_look.problems else None
-            if moment == last_look.moment and not last_look.again:
+            moment = self._waiting.version, snapshot.notes.index.generation if self._problems else None
+            if moment == self._moment and not self._again:
                 return
-            last_look.moment, last_look.again = moment, True  # until the check has succeeded
-            last_look.again = self._promote_marked()
+            self._moment, self._again = moment, True  # until the check has succeeded
+            self._again = self._promote_marked()
 
     def facts(self) -> dict[str, Any]:
         """Return what the owner's status page shows about marked captures."""
-        problems = [{"path": path, "problem": why} for path, why in sorted(self._look.problems.items())]
-        return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._look.promoted}
+        problems = [{"path": path, "problem": why} for path, why in sorted(self._problems.items())]
+        return {"on": self._snapshot.settings.promote.marks, "problems": problems, "promoted": self._promoted}
 
     def _promote_marked(self) -> bool:
         """Plan the marked captures, carry out the plans, record the problems, and return whether some are left for later."""
@@ -140,13 +111,13 @@ class MarkedCaptures:
         captures = self._waiting.find_captures(_needs_attention)
         batch.recent = self._ask_git(record.path for record, asked in captures if asked.promote)
         for record, asked in captures:
-            batch.add(record, self._decide(record, asked, batch))
+            self._decide(record, asked, batch)
         problems = batch.problems
         left = self._carry_out(batch.plans, problems)
         for path, note in self._merging.ask(batch.taken, whole=not batch.unsure).items():
             problems[path] += f"; see [[{note}]]"
         self._write_problems(problems)
-        self._look.problems = problems
+        self._problems = problems
         return batch.again or left
 
     def _ask_git(self, paths: Iterable[str]) -> head_moves.RecentCommits:
@@ -158,26 +129,28 @@ class MarkedCaptures:
                     written[path] = stat.mtime_ns // 1_000_000_000
         return head_moves.RecentCommits(self._repo, written)
 
-    def _decide(self, record: Record, asked: OwnerMarks, batch: _Batch) -> Result | None:
-        """Decide what to do with one capture of a batch; None = nothing to do, and no problem."""
+    def _decide(self, record: Record, asked: OwnerMarks, batch: _Batch) -> None:
+        """Decide what to do with one capture of a batch; a proposed change is applied at once."""
         try:
             if is_in_use(self._snapshot, self._repo, record.path):
-                return UndecidedCapture()
-            if not asked.may_be_promotion:
+                batch.postpone()
+            elif not asked.may_be_promotion:
                 self._write_problem(record, None)
-                return None
-            is_change = record.type == CHANGE
-            return (
-                self._apply_change(record, asked) if is_change else ReadyCapture(self._make_plan(record, asked, batch))
-            )
+            elif record.type == CHANGE:
+                self._apply_change(record, asked, batch)
+            else:
+                batch.add_plan(self._make_plan(record, asked, batch))
         except Problem as error:
-            return UndecidedCapture() if self._is_conflict_unsettled(error, batch) else error
+            if self._is_conflict_unsettled(error, batch):
+                batch.postpone()
+            else:
+                batch.add_problem(record, error)
         except MemexError as error:
             log.info("promoting a marked capture later: %s", error.message)
-            return UndecidedCapture()
+            batch.postpone()
         except Exception:  # a bug that one capture triggers must not delay the others
             log.exception("could not plan the promotion of a marked capture")
-            return Defect()
+            batch.problems[record.path], batch.unsure = DEFECT, True
 
     def _is_conflict_unsettled(self, error: Problem, batch: _Batch) -> bool:
         """Return whether a person is asked about a destination conflict later, because its note still changes."""
@@ -189,19 +162,21 @@ class MarkedCaptures:
             return is_in_use(self._snapshot, self._repo, error.target)
         return False
 
-    def _apply_change(self, record: Record, asked: OwnerMarks) -> Result | None:
-        """Apply the change of a marked proposal, unless its note is in use; None after that."""
+    def _apply_change(self, record: Record, asked: OwnerMarks, batch: _Batch) -> None:
+        """Apply the change of a marked proposal, unless its note is in use. Raises Problem if it can't be applied."""
         if not asked.promote:
-            return Problem(UNCLEAR)
+            raise Problem(UNCLEAR)
         try:
             plan = self._promotions.changes.plan(record.path, shown=record.digest)
             if is_in_use(self._snapshot, self._repo, plan.target):
-                return UndecidedCapture()
+                batch.postpone()
+                return
             self._promotions.apply_change(record.path, shown=record.digest, tool="mark")
         except (Conflict, InvalidArgument, NotFound, Unavailable) as error:
-            return UndecidedCapture() if error.retryable else Problem(error.message)
-        self._look.promoted += 1
-        return None
+            if error.retryable:
+                raise
+            raise Problem(error.message) from error
+        self._promoted += 1
 
     def _make_plan(self, record: Record, asked: OwnerMarks, batch: _Batch) -> Plan:
         if not asked.promote:
@@ -226,7 +201,7 @@ class MarkedCaptures:
                 log.info("promoting a capture later: %s", done.message)
                 left = True
             else:
-                self._look.promoted += 1
+                self._promoted += 1
         return left
 
     def _write_problem(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:

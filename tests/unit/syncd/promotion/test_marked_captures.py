@@ -6,9 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from syncd.promotion.marked_captures import Defect, ReadyCapture, UndecidedCapture, _Batch
+from syncd.promotion.marked_captures import _Batch
 from syncd.promotion.plan import TakenDestination
-from syncd.promotion.promoted_note import DEFECT, Problem
+from syncd.promotion.promoted_note import Problem
 
 RECORD = SimpleNamespace(path="Captures/a.md")
 PLAN = SimpleNamespace(moves={RECORD.path: "Notes/Wide/A.md"})
@@ -23,10 +23,10 @@ def facts(batch):
 
 
 @pytest.mark.parametrize(
-    ("result", "told"),
+    ("add", "told"),
     [
         pytest.param(
-            ReadyCapture(PLAN),
+            lambda batch: batch.add_plan(PLAN),
             {
                 "plans": [PLAN],
                 "reserved": {"notes": "Notes", "notes/wide": "Notes/Wide", "notes/wide/a.md": "Notes/Wide/A.md"},
@@ -34,20 +34,22 @@ def facts(batch):
             id="planned",
         ),
         pytest.param(
-            TakenDestination("A.md"),
+            lambda batch: batch.add_problem(RECORD, TakenDestination("A.md")),
             {
                 "taken": [(RECORD, "A.md")],
                 "problems": {RECORD.path: "A.md already exists, and Memex does not overwrite it"},
             },
             id="taken",
         ),
-        pytest.param(Problem("no folder"), {"problems": {RECORD.path: "no folder"}}, id="a problem"),
-        pytest.param(UndecidedCapture(), {"again": True, "unsure": True}, id="later"),
-        pytest.param(Defect(), {"problems": {RECORD.path: DEFECT}, "unsure": True}, id="a mistake of ours"),
-        pytest.param(None, {}, id="nothing to do"),
+        pytest.param(
+            lambda batch: batch.add_problem(RECORD, Problem("no folder")),
+            {"problems": {RECORD.path: "no folder"}},
+            id="a problem",
+        ),
+        pytest.param(lambda batch: batch.postpone(), {"again": True, "unsure": True}, id="later"),
     ],
 )
-def test_a_result_adds_what_it_means_and_nothing_else(result, told):
+def test_a_result_adds_what_it_means_and_nothing_else(add, told):
     batch = _Batch()
-    batch.add(RECORD, result)
+    add(batch)
     assert facts(batch) == told
