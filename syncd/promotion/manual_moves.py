@@ -161,7 +161,7 @@ class ManualMoves:
 
     def _edit_properties(self, text: str, note: MovedNote, document: Document, *, out: bool, back: bool) -> bytes:
         keys = {key.casefold() for key in read_properties(split(text)[0])}
-        if out and (PROMOTED_AT not in keys or keys & set(INBOX_ONLY)):
+        if out and (PROMOTED_AT not in keys or keys & INBOX_ONLY):
             return encode(promote_text(text, written_at(self._snapshot, self._repo, note.new, document)))
         if back and PROMOTED_AT in keys:
             return encode(edit(text, {PROMOTED_AT: None}))

@@ -21,29 +21,13 @@ from syncd.documents.file_names import numbered_names
 from syncd.documents.owner_marks import OwnerMarks
 from syncd.notes.front_matter import PropertyValue, edit, read_properties, replace_body, split
 from syncd.notes.markdown_outline import is_open_ended
+from syncd.notes.property_reader import PERSONS
 from syncd.notes.timestamps import iso
 from syncd.vault.instruction_files import is_instruction_stem
 from syncd.vault.path_rules import HOLE, file_name, objection, template_objection
 
 # Properties that a promotion removes: marks, suggestions, and values that only matter in the inbox.
-INBOX_ONLY: Final = (
-    "promote",
-    "promote_to",
-    "review",
-    "promote_problem",
-    "suggested_folder",
-    "suggested_tags",
-    "suggested_links",
-    "suggested_similar",
-    "hidden_text",
-    "runnable_code",
-    "unsafe_links",
-    "superseded_by",
-    "collection",
-    "version",
-    "updated_at",
-    "expires",
-)
+INBOX_ONLY: Final = PERSONS - {"share", "promoted_at"} | {"collection", "version", "updated_at", "expires"}
 # As suggestions name notes: no character in it ends the line or changes the direction of text.
 _LINK: Final = re.compile(r"\[\[[^\[\]|\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]+\]\]")
 PROMOTED_AT: Final = "promoted_at"
