@@ -7,7 +7,6 @@ links can't restore them unread."""
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
@@ -26,10 +25,10 @@ from syncd.links.link_rewriting import Move, apply_edits, find_edits, rewrite_li
 from syncd.links.unlinked_mentions import Names, find_mentions
 from syncd.notes.front_matter import FrontmatterError, decode, edit, encode
 from syncd.vault.location import locate
+from syncd.vault.obsidian_settings import ObsidianSettings
 from syncd.vault.path_rules import is_note
 from syncd.vault.vault import Vault
 
-_SETTINGS: Final = ".obsidian/app.json"
 _MARK: Final = re.compile(r"(\[\[|\]\(\s*+<?|\]:\s*+<?)")
 _WIKI_END: Final = re.compile(r"(?<!\A)\||[#\r\n]|\]\]")
 _BARE_END: Final = re.compile(r"\s")
@@ -75,8 +74,8 @@ def plan_link_updates(
     files = list(vault.walk_files())
     before = Paths(came.get(path, path) for path in files)
     after = Paths(going.get(path, path) for path in files)
-
-    move = Move(moves, before, after, _uses_relative_links(vault), partial(_is_private, inbox=inbox), only_broken=moved)
+    relative = ObsidianSettings(vault).uses_relative_links()
+    move = Move(moves, before, after, relative, partial(_is_private, inbox=inbox), only_broken=moved)
     look = _Look(vault, texts or {}, came, going)
     return _collect_updates(vault, files if within is None else within, move, look, inbox)
 
@@ -95,7 +94,7 @@ class MoveSeries:
 
     def __init__(self, vault: Vault, moves: Mapping[str, str], *, inbox: str) -> None:
         files = list(vault.walk_files())
-        self._vault, self._inbox, self._relative = vault, inbox, _uses_relative_links(vault)
+        self._vault, self._inbox, self._relative = vault, inbox, ObsidianSettings(vault).uses_relative_links()
         self._before, self._after = Paths(files), Paths(files)
         leads, names = {name_prefix(path) for path in (*moves, *moves.values())}, Names(moves)
         self._moved: dict[str, str] = {}
@@ -227,14 +226,6 @@ class _Look:
 
 def _can_hold_links(path: str) -> bool:
     return is_note(path) or path.endswith((".canvas", ".base"))
-
-
-def _uses_relative_links(vault: Vault) -> bool:
-    """Return whether Obsidian is set to links relative to the note. Each existing link keeps its kind."""
-    with suppress(MemexError, ValueError, RecursionError):
-        settings = json.loads(vault.read(_SETTINGS)[0])
-        return isinstance(settings, dict) and settings.get("newLinkFormat") == "relative"
-    return False
 
 
 def _find_bookmarks(vault: Vault, names: Names) -> Iterator[tuple[str, str]]:

@@ -1,4 +1,4 @@
-"""Read from the vault's own settings which notes Obsidian treats separately: templates, daily notes, excluded files.
+"""Read from the vault's own settings which notes Obsidian treats separately (templates, daily notes, excluded files), and how it writes links.
 
 The settings are read at each call, so a change applies at once. Missing, unreadable or invalid settings name
 nothing."""
@@ -23,7 +23,7 @@ _TEMPLATE_FOLDERS: Final = (
     (".obsidian/plugins/templater-obsidian/data.json", "templates_folder"),
 )
 _TEMPLATE_NOTES: Final = ((_DAILY, "template"), (".obsidian/zk-prefixer.json", "template"))
-_EXCLUDED: Final = (".obsidian/app.json", "userIgnoreFilters")
+_APP: Final = ".obsidian/app.json"
 _LONGEST: Final = 500  # longest filter in characters
 
 
@@ -36,6 +36,10 @@ class ObsidianSettings:
     def special_folders(self) -> list[str]:
         """Return the folders for daily notes and templates."""
         return [folder for place in ((_DAILY, "folder"), *_TEMPLATE_FOLDERS) if (folder := self._read_text(*place))]
+
+    def uses_relative_links(self) -> bool:
+        """Return whether new links are relative to their note."""
+        return self._read(_APP, "newLinkFormat") == "relative"
 
     def template_test(self) -> PathTest:
         """Return a test whether a path is a template."""
@@ -58,7 +62,7 @@ class ObsidianSettings:
         return lambda path: fold(path).startswith(starts) or any(pattern.search(path) for pattern in patterns)
 
     def _read_filters(self) -> list[str]:
-        filters = self._read(*_EXCLUDED)
+        filters = self._read(_APP, "userIgnoreFilters")
         texts = [text for text in filters if isinstance(text, str)] if isinstance(filters, list) else []
         return [text for text in texts if 0 < len(text) <= _LONGEST]
 
