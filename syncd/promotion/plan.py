@@ -307,13 +307,15 @@ def find_stored_file(
     raise AssertionError
 
 
-def choose_free_name(snapshot: VaultSnapshot, target: str) -> str:
-    """Return a base name for a note at `target` that no note of the vault has."""
+def choose_free_name(snapshot: VaultSnapshot, target: str, *, current: str = "") -> str:
+    """Return a base name for a note at `target` that no other note of the vault has; `current`: its base name elsewhere."""
     folder, _, name = target.rpartition("/")
     there = {fold(existing) for existing in snapshot.names_in(folder)}
-    made = candidate_names(name[:-3], name[:-3])
     return next(
-        stem for stem in made if fold(f"{stem}.md") not in there and not snapshot.sync.is_name_taken(fold(stem))
+        stem
+        for stem in numbered_names(name[:-3], "")
+        if fold(f"{stem}.md") not in there
+        and (fold(stem) == fold(current) or not snapshot.sync.is_name_taken(fold(stem)))
     )
 
 

@@ -13,7 +13,7 @@ from typing import Final
 from index.document_ids import sha256
 from index.errors import Conflict, NotFound
 from index.model import Record
-from index.names import base_name, fold, note_name
+from index.names import note_name
 from syncd.history.change_journal import (
     ChangeJournal,
     Entry,
@@ -26,8 +26,8 @@ from syncd.history.change_journal import (
 from syncd.indexes.note_lookup import choose, find_candidates
 from syncd.notes.front_matter import FrontmatterError, decode, encode
 from syncd.promotion.link_updates import plan_link_updates
-from syncd.promotion.plan import describe_links, free_id
-from syncd.promotion.promoted_note import HINDERING, Problem, candidate_names, restore_capture
+from syncd.promotion.plan import choose_free_name, describe_links, free_id
+from syncd.promotion.promoted_note import HINDERING, Problem, restore_capture
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import TORN
 from syncd.vault.path_rules import join
@@ -121,17 +121,11 @@ def _current_promotion(journal: ChangeJournal, id: str) -> Entry | None:
 
 def _return_path(snapshot: VaultSnapshot, entry: Entry, path: str) -> str:
     """Return the path to which the note returns: its old path, or a numbered name beside it if that is taken."""
-    folder, _, name = entry.source.rpartition("/")
+    folder = entry.source.rpartition("/")[0]
     workspace = folder.removeprefix(f"{snapshot.inbox}/").partition("/")[0]
     if workspace not in snapshot.vault.list_folders(snapshot.inbox):
         raise Conflict(f"the workspace {workspace!r} no longer exists; create it: memex workspace create {workspace}")
-    there = {fold(existing) for existing in snapshot.names_in(folder)}
-    here = fold(base_name(path))
-    for stem in candidate_names(name[:-3], name[:-3]):
-        file = fold(f"{stem}.md")
-        if file not in there and (file == here or not snapshot.sync.is_name_taken(fold(stem))):
-            return join(folder, f"{stem}.md")
-    raise AssertionError
+    return join(folder, f"{choose_free_name(snapshot, entry.source, current=note_name(path))}.md")
 
 
 def _returnable_files(snapshot: VaultSnapshot, journal: ChangeJournal, steps: Sequence[FileChange]) -> list[FileChange]:
