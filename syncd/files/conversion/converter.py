@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import base64
 import errno
-import fcntl
 import functools
 import json
 import logging
@@ -43,7 +42,6 @@ _CODE: Final = str(Path(__file__).parents[3])
 _CHILD: Final = ("-P", "-m", "syncd.files.conversion.converter_child")
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT})
 _SPOOLED: Final = 1 << 18  # bytes of a child's output above which it is written to an unlinked temporary file
-_IN_MEMORY: Final = 64 << 20  # bytes; a larger copy in memory could exceed the daemon's memory limit
 _BLOCK: Final = 1 << 20
 
 log = logging.getLogger(__name__)
@@ -177,42 +175,17 @@ def _write_output(
 
 
 def _copy_nameless(file: int, folder: str, stopping: threading.Event) -> int:
-    """Copy the file, and return a read-only descriptor of the copy, whose name does not reveal the file's path."""
-    size = os.fstat(file).st_size
-    if size <= _IN_MEMORY and hasattr(os, "memfd_create"):
-        with suppress(OSError):  # memory files may be forbidden
-            return _copy_sealed(file, size, stopping)
-    place = Path(folder, "copy")
+    """Copy the file, and return a read-only descriptor of the copy, whose name is removed. Raises Unavailable if `stopping` is set."""
+    place, size, done = Path(folder, "copy"), os.fstat(file).st_size, 0
     try:
         with place.open("xb") as copy:
-            _copy_blocks(file, copy.fileno(), size, stopping)
+            while done < size and (block := os.pread(file, min(_BLOCK, size - done), done)):
+                if stopping.is_set():
+                    raise _stopping()
+                done += copy.write(block)
         return os.open(place, os.O_RDONLY | os.O_CLOEXEC)
     finally:
         place.unlink(missing_ok=True)
-
-
-def _copy_sealed(file: int, size: int, stopping: threading.Event) -> int:
-    copy = os.memfd_create("memex-file", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-    try:
-        _copy_blocks(file, copy, size, stopping)
-        seals = fcntl.F_SEAL_WRITE | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_SEAL
-        fcntl.fcntl(copy, fcntl.F_ADD_SEALS, seals)
-        os.lseek(copy, 0, os.SEEK_SET)
-    except BaseException:
-        os.close(copy)
-        raise
-    return copy
-
-
-def _copy_blocks(source: int, target: int, size: int, stopping: threading.Event) -> None:
-    """Copy the first `size` bytes, or fewer if the file is shorter. Raises Unavailable if `stopping` is set."""
-    done = 0
-    while done < size and (block := os.pread(source, min(_BLOCK, size - done), done)):
-        if stopping.is_set():
-            raise _stopping()
-        done += len(block)
-        while block:
-            block = block[os.write(target, block) :]
 
 
 def _stopping() -> Unavailable:
