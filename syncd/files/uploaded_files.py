@@ -6,6 +6,7 @@ cannot be read is still kept; answers to agents never depend on the names of oth
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Generator
 from contextlib import closing, suppress
 from pathlib import Path
@@ -30,7 +31,6 @@ from syncd.files.file_note_writer import (
 )
 from syncd.files.imported_files import ImportedFiles
 from syncd.uploads.chunk_files import has_space
-from syncd.vault.atomic_write import to_stat
 from syncd.vault.disk_errors import NameTaken
 from syncd.vault.taken_names import OtherFileNames
 from syncd.vault.vault import FileDigest
@@ -38,7 +38,6 @@ from syncd.vault.vault import FileDigest
 if TYPE_CHECKING:
     from syncd.captures.inbox import Inbox
 
-_PIECE: Final = 1 << 20
 UNPUT: Final = 0  # in place of the modification time, in nanoseconds, of a file that is not written yet
 
 
@@ -180,14 +179,11 @@ class UploadedFiles:
 
 def _measure(source: Path) -> FileDigest:
     """Return the digest and size of an uploaded file."""
-    digest = hashlib.sha256()
     try:
         with source.open("rb", buffering=0) as file:
-            stat = to_stat(source.stat())
-            while piece := file.read(_PIECE):
-                digest.update(piece)
+            size, digest = os.fstat(file.fileno()).st_size, hashlib.file_digest(file, "sha256")
     except FileNotFoundError as error:
         raise NotFound("the uploaded file is no longer there; upload it again") from error
     except OSError as error:
         raise Unavailable(f"the uploaded file can't be read: {error.strerror}", retryable=True) from error
-    return FileDigest(digest.hexdigest(), Stat(stat.size, UNPUT, 0))
+    return FileDigest(digest.hexdigest(), Stat(size, UNPUT, 0))
