@@ -15,18 +15,9 @@ from typing import Any
 from index.model import COLLECTION_TAG, COLLECTIONS, SEVERAL_COLLECTIONS, Document, Record
 from index.names import fold
 from index.query import collection_of, tag_of
-from syncd.notes.front_matter import (
-    FrontmatterError,
-    PropertyValue,
-    decode,
-    edit,
-    read_properties,
-    spelling_of,
-    split,
-    verify,
-)
+from syncd.notes.front_matter import PropertyValue, decode, edit, read_properties, spelling_of, split
 from syncd.notes.list_properties import edit_items
-from syncd.notes.property_reader import as_text, find_fences, scan
+from syncd.notes.property_reader import as_text
 
 _BETWEEN = re.compile(r"([,\s]+)")
 
@@ -123,7 +114,7 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
 
     if isinstance(tags, list):
         left = [at for at, tag in enumerate(tags) if isinstance(tag, str) and names_known(tag)]
-        text = _remove_items(text, key, left) if left else text
+        text = edit_items(text, key, dict.fromkeys(left)) if left else text
     elif isinstance(tags, str):
         parts = _BETWEEN.split(tags)
         kept = "".join(
@@ -134,26 +125,6 @@ def set_collection(text: str, collection: str, known: Sequence[str]) -> str:
     return (
         text if isinstance(name, str) and fold(name.strip()) == collection else edit(text, {"collection": collection})
     )
-
-
-def _remove_items(text: str, key: str, places: Sequence[int]) -> str:
-    """Remove items of a list property by index; a list that is written as `[a, b]` keeps this form."""
-    start, end, cut = find_fences(text)
-    scanned = scan(text[start:end])
-    span = (scanned.keys or {})[key].value
-    if span and not scanned.repeated and not scanned.flow and len(places) < len(scanned.values[key]):
-        first, last = start + span[0], start + span[1]
-        parts = text[first + 1 : last - 1].split(",")
-        kept = ",".join(part for at, part in enumerate(parts) if at not in places)
-        made = f"{text[: first + 1]}{kept.lstrip() if 0 in places else kept}{text[last - 1 :]}"
-        values = [value for at, value in enumerate(scanned.values[key]) if at not in places]
-        try:
-            verify(made[: cut - len(text) + len(made)], {**scanned.values, key: values})
-        except FrontmatterError:  # an item contains a comma
-            pass
-        else:
-            return made
-    return edit_items(text, key, dict.fromkeys(places))
 
 
 # Choosing between several collections

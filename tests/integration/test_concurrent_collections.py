@@ -312,7 +312,9 @@ def test_a_note_that_names_two_is_left_alone_until_it_is_quiet(world):
     assert [defect.name for defect in known(world, id).defects] == ["bad-tag", "two-collections"]
     aged(file)
     world.run()
-    wanted = edited.replace(b"documents # mine", b"memory # mine").replace(b"[collection:memory, 'x y']", b"['x y']")
+    wanted = edited.replace(b"documents # mine", b"memory # mine").replace(
+        b" [collection:memory, 'x y'] ", b"\n  - x y"
+    )
     assert re.sub(rb"updated_at: .*\nversion: 2\n", b"", file.read_bytes()) == wanted
     assert (known(world, id).collection, known(world, id).tags, known(world, id).version) == ("memory", ("x y",), 2)
     assert world.run().changes == 0
