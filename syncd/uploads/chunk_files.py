@@ -67,14 +67,6 @@ class ChunkFiles:
             write_private(self.folder / ABOUT, json.dumps(asdict(self.about)))
             sync_folder(self.folder.parent)
 
-    def has_chunk(self, index: int, data: bytes) -> bool:
-        """Return whether the stored chunk has these bytes; if so, mark the upload as still in use."""
-        with hiding_disk_errors(_KEPT):
-            if self.sizes.get(index) != len(data) or self._chunk_path(index).read_bytes() != data:
-                return False
-            os.utime(self.folder)
-            return True
-
     def write_chunk(self, index: int, data: bytes) -> None:
         """Write a chunk, replacing an earlier one."""
         part = self._chunk_path(index)

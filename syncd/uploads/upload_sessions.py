@@ -106,9 +106,8 @@ class Uploads:
         with self._open_upload(key, workspace, upload_id) as parts:
             others = parts.received - parts.sizes.get(index, 0)
             upload_request.check_chunk(index, len(data), total=parts.about.size, others=others)
-            if not parts.has_chunk(index, data):
-                self.check_space(len(data))
-                parts.write_chunk(index, data)
+            self.check_space(len(data))
+            parts.write_chunk(index, data)
             parts.touched_at = self._now()
             return _upload_status(parts)
 
