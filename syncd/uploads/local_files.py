@@ -28,7 +28,7 @@ from index.errors import (
 )
 from syncd.documents.file_types import HEAD, media_type_of
 from syncd.state.folder import expand_home
-from syncd.uploads.chunk_files import ALONE, BLOCK, hiding_disk_errors, lock_file, new_file, write_all
+from syncd.uploads.chunk_files import ALONE, BLOCK, has_space, hiding_disk_errors, lock_file, new_file, write_all
 from syncd.uploads.upload_request import check_filename
 
 _WILD: Final = frozenset("*?[")
@@ -167,8 +167,7 @@ class StagedFile:
                 f"it has more than {self._largest:,} bytes, the limit of a file", limit=self._largest
             )
         with hiding_disk_errors():
-            there = os.statvfs(self._path.parent)
-            if there.f_bavail * there.f_frsize - len(piece) < self._free:
+            if not has_space(self._path.parent, len(piece), free=self._free):
                 raise Unavailable("the disk is almost full (kb.free stays free); make room, then add the rest")
             write_all(self._file, piece)
         self._digest.update(piece)
