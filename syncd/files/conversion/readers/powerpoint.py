@@ -1,8 +1,8 @@
 """Read PowerPoint files as Markdown: a heading for each slide, and below it the slide's text.
 
 A presentation is an archive of XML parts that refer to each other by relations (ECMA-376, parts 1 and 2). `open_archive`
-has refused every entity before a part is parsed. Names are compared without their namespaces, because the standard
-defines two."""
+has refused every entity before a part is parsed. Elements are found in any namespace (`{*}`), because the standard defines
+two."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
 from typing import BinaryIO, Final
-from xml.etree.ElementTree import Element, ParseError, XMLParser
+from xml.etree.ElementTree import Element, ParseError, fromstring
 from zipfile import ZipFile
 
 from syncd.files.conversion.readers.clean_text import escape_inline, escape_start, format_table
@@ -44,7 +44,7 @@ def read_pptx(file: BinaryIO, limits: ReaderLimits) -> MarkdownReading:
             pages += 1
             if pages <= limits.pages:
                 text.append(_format_slide(archive, slide, pages))
-                has_equations = has_equations or any(_name(element) == "oMath" for element in slide.root.iter())
+                has_equations = has_equations or slide.root.find(".//{*}oMath") is not None
                 lacks_parts = lacks_parts or any(
                     part not in archive.NameToInfo for kind in _EXTRAS for part in slide.targets(kind)
                 )
@@ -79,12 +79,11 @@ def _slides(archive: ZipFile) -> Iterator[_Part]:
     package = _read_relations(archive, "")
     main = next((link.target for link in package.values() if link.kind == "officeDocument"), "ppt/presentation.xml")
     presentation = _read_part(archive, main)
-    for slide_list in _children(presentation.root, "sldIdLst"):
-        for listed in _children(slide_list, "sldId"):
-            relation = presentation.relations.get(_relation_id(listed))
-            if relation is None:
-                raise UnreadableFile("the file is damaged: a slide of it is missing")
-            yield _read_part(archive, relation.target)
+    for listed in presentation.root.findall("{*}sldIdLst/{*}sldId"):
+        relation = presentation.relations.get(_relation_id(listed))
+        if relation is None:
+            raise UnreadableFile("the file is damaged: a slide of it is missing")
+        yield _read_part(archive, relation.target)
 
 
 def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
@@ -104,7 +103,7 @@ def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
 
 
 def _shape_tree(part: _Part) -> list[Element]:
-    return [shape for data in _children(part.root, "cSld") for tree in _children(data, "spTree") for shape in tree]
+    return part.root.findall("{*}cSld/{*}spTree/*")
 
 
 def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
@@ -114,9 +113,8 @@ def _visible_shapes(shapes: list[Element], depth: int = 0) -> Iterator[Element]:
     for shape in shapes:
         if _name(shape) == "AlternateContent":  # the first form of a shape that PowerPoint knows, and older forms
             yield from _visible_shapes(list(shape[0]) if len(shape) else [], depth + 1)
-        if _name(shape) not in _SHAPES or any(
-            named.get("hidden") in _TRUE for named in _children(_properties(shape), "cNvPr")
-        ):
+        named = _properties(shape).find("{*}cNvPr")
+        if _name(shape) not in _SHAPES or (named is not None and named.get("hidden") in _TRUE):
             continue
         if _name(shape) == "grpSp":
             yield from _visible_shapes(list(shape), depth + 1)
@@ -131,8 +129,8 @@ def _properties(shape: Element) -> Element:
 
 def _placeholder_type(shape: Element) -> str | None:
     """Return the type of a placeholder; None for a shape that is not a placeholder."""
-    holders = (holder for more in _children(_properties(shape), "nvPr") for holder in _children(more, "ph"))
-    return next((holder.get("type", "obj") for holder in holders), None)
+    holder = _properties(shape).find("{*}nvPr/{*}ph")
+    return None if holder is None else holder.get("type", "obj")
 
 
 def _format_shape(shape: Element, slide: _Part) -> str:
@@ -146,22 +144,15 @@ def _format_shape(shape: Element, slide: _Part) -> str:
 
 def _format_diagram(diagram: _Part) -> str:
     """Format the texts of a diagram (SmartArt) as a list."""
-    points = (point for points in _children(diagram.root, "ptLst") for point in _children(points, "pt"))
-    paragraphs = (paragraph for point in points for text in _children(point, "t") for paragraph in _children(text, "p"))
+    paragraphs = diagram.root.findall("{*}ptLst/{*}pt/{*}t/{*}p")
     texts = (escape_start(_format_runs(paragraph, diagram).strip()) for paragraph in paragraphs)
     return "\n".join(f"- {text}" for text in texts if text)
 
 
 def _table_rows(frame: Element) -> list[list[str]]:
-    tables = (
-        table
-        for graphic in _children(frame, "graphic")
-        for data in _children(graphic, "graphicData")
-        for table in _children(data, "tbl")
-    )
-    table = next(tables, None)
-    rows = [] if table is None else _children(table, "tr")
-    return [[_plain_text(cell) for cell in _children(row, "tc")] for row in rows]
+    table = frame.find("{*}graphic/{*}graphicData/{*}tbl")
+    rows = [] if table is None else table.findall("{*}tr")
+    return [[_plain_text(cell) for cell in row.findall("{*}tc")] for row in rows]
 
 
 def _plain_text(shape: Element) -> str:
@@ -180,7 +171,7 @@ def _format_paragraphs(shape: Element, part: _Part, *, listed: bool) -> str:
         text = escape_start(_format_runs(paragraph, part).strip())
         if not text:
             continue
-        paragraph_properties = _children(paragraph, "pPr")
+        paragraph_properties = paragraph.findall("{*}pPr")
         marks = {_name(mark) for properties in paragraph_properties for mark in properties}
         levels = [level for properties in paragraph_properties if _LEVEL.fullmatch(level := properties.get("lvl", ""))]
         was, item = item, bool(marks & {"buChar", "buAutoNum"}) or (listed and "buNone" not in marks)
@@ -213,13 +204,13 @@ def _format_runs(paragraph: Element, part: _Part) -> str:
 
 def _web_address(run: Element, part: _Part) -> str:
     """Return the address on the web to which a run links; "" if it links to none."""
-    links = [link for properties in _children(run, "rPr") for link in _children(properties, "hlinkClick")]
-    target = part.relations.get(_relation_id(links[0])) if links else None
+    link = run.find("{*}rPr/{*}hlinkClick")
+    target = None if link is None else part.relations.get(_relation_id(link))
     return target.target if target is not None and target.is_external and _WEB.fullmatch(target.target) else ""
 
 
 def _paragraphs(shape: Element) -> list[Element]:
-    return [paragraph for body in _children(shape, "txBody") for paragraph in _children(body, "p")]
+    return shape.findall("{*}txBody/{*}p")
 
 
 def _runs(paragraph: Element) -> list[Element]:
@@ -227,7 +218,7 @@ def _runs(paragraph: Element) -> list[Element]:
 
 
 def _run_text(run: Element) -> str:
-    return "".join(text.text or "" for text in _children(run, "t"))
+    return "".join(text.text or "" for text in run.findall("{*}t"))
 
 
 def _read_parts(archive: ZipFile, names: list[str]) -> list[_Part]:
@@ -246,7 +237,7 @@ def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
     relations: dict[str, _Relation] = {}
     if place not in archive.NameToInfo:
         return relations
-    for element in _children(_parse(archive, place), "Relationship"):
+    for element in _parse(archive, place).findall("{*}Relationship"):
         is_external, target = element.get("TargetMode") == "External", element.get("Target", "")
         if not is_external:
             target = posixpath.normpath(posixpath.join("/", folder, target)).lstrip("/")
@@ -256,17 +247,10 @@ def _read_relations(archive: ZipFile, name: str) -> dict[str, _Relation]:
 
 def _parse(archive: ZipFile, name: str) -> Element:
     """Parse a part, and return its root. Raises UnreadableFile if the part is missing or not XML."""
-    parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
     try:
-        parser.feed(archive.read(name))
-        root: Element = parser.close()
+        return fromstring(archive.read(name))  # noqa: S314 - `open_archive` has refused entities
     except (ParseError, ValueError, LookupError) as error:  # LookupError: no such part, or no such encoding
         raise UnreadableFile("the file is damaged: a part of it is missing or is not XML") from error
-    return root
-
-
-def _children(element: Element, name: str) -> list[Element]:
-    return [child for child in element if _name(child) == name]
 
 
 def _name(element: Element) -> str:

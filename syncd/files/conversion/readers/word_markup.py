@@ -10,7 +10,7 @@ import posixpath
 import re
 from collections.abc import Mapping
 from typing import BinaryIO, Final
-from xml.etree.ElementTree import Element, XMLParser, tostring
+from xml.etree.ElementTree import Element, fromstring, tostring
 from zipfile import ZIP_DEFLATED, ZipFile
 
 _NAMESPACES: Final = (
@@ -65,19 +65,12 @@ def _relation_ids(parts: Mapping[str, bytes], name: str) -> set[str]:
     """Return the ids of the relations of a part."""
     folder, base = posixpath.split(name)
     relations = parts.get(posixpath.join(folder, "_rels", f"{base}.rels"))
-    return {relation.get("Id", "") for relation in _parse(relations)} if relations else set()
-
-
-def _parse(part: bytes) -> Element:
-    parser = XMLParser()  # noqa: S314 - `open_archive` has refused entities
-    parser.feed(part)
-    root: Element = parser.close()
-    return root
+    return {relation.get("Id", "") for relation in fromstring(relations)} if relations else set()  # noqa: S314 - as below
 
 
 def _rewrite_part(part: bytes, ids: set[str] | None) -> bytes:
     """Rewrite a part; `ids`: those of its relations if it names others too."""
-    root = _parse(part)
+    root = fromstring(part)  # noqa: S314 - `open_archive` has refused entities
     if ids is not None:
         for element in root.iter():
             for name in [name for name in element.attrib if name in _REFERENCES and element.attrib[name] not in ids]:
