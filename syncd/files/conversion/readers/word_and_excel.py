@@ -7,6 +7,7 @@ import io
 import re
 from collections.abc import Iterator
 from functools import partial
+from itertools import groupby
 from typing import Any, BinaryIO, Final
 from zipfile import ZIP_DEFLATED, ZipFile
 
@@ -169,16 +170,10 @@ def _format_sheet(book: Any, name: str) -> str:
 
 def _split_into_blocks(rows: Iterator[list[Any]]) -> Iterator[list[list[str]]]:
     """Yield the rows of a sheet in blocks separated by empty rows."""
-    block: list[list[str]] = []
-    for row in rows:
-        values = [_format_value(value) for value in row]
-        if any(values):
-            block.append(values)
-        elif block:
-            yield _trim(block)
-            block = []
-    if block:
-        yield _trim(block)
+    values = ([_format_value(value) for value in row] for row in rows)
+    for is_filled, block in groupby(values, any):
+        if is_filled:
+            yield _trim(list(block))
 
 
 def _trim(rows: list[list[str]]) -> list[list[str]]:
