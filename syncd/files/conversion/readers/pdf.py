@@ -75,15 +75,8 @@ def _read_lines(document: pypdfium2.PdfDocument, number: int) -> tuple[list[Line
     if document.formenv:  # only then are the values of form fields part of the page
         with closing(document[number]) as page, suppress(pypdfium2.PdfiumError):
             page.flatten()
-    page = document[number]
-    try:
-        held = page.get_textpage()
-        try:
-            return list(_Page(held).lines()), held.count_chars() <= LONG
-        finally:
-            held.close()
-    finally:
-        page.close()
+    with closing(document[number]) as page, closing(page.get_textpage()) as held:
+        return list(_Page(held).lines()), held.count_chars() <= LONG
 
 
 class _Page:
