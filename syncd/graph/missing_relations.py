@@ -175,10 +175,7 @@ def _rarity_weights(keys: Iterable[str], holders: Mapping[str, Sequence[int]], n
 
 
 def _combine_chances(chances: Iterable[float]) -> float:
-    wrong = 1.0
-    for chance in chances:
-        wrong *= 1 - min(1.0, max(0.0, chance))
-    return 1 - wrong
+    return 1 - math.prod(1 - min(1.0, max(0.0, chance)) for chance in chances)
 
 
 def _index_holders(held: Sequence[Collection[str]]) -> dict[str, list[int]]:
