@@ -15,6 +15,7 @@ import json
 import os
 import sys
 from contextlib import suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
@@ -64,7 +65,7 @@ def convert_file(file: BinaryIO, asked: dict[str, Any], *, network_namespace: bo
         layers = _enter_sandbox(asked["calls"], network_namespace=network_namespace)
         unconfined = layers.missing and media_type in NEED_SANDBOX and not asked["unconfined"]
         if read is None or unconfined:
-            return {"error": "unconfined", "layers": layers.as_dict()}
+            return {"error": "unconfined", "layers": asdict(layers)}
         gc.disable()  # the process ends after one document
         return _read_file(read, file, asked)
     except TooLarge as error:

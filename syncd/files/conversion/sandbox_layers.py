@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from syncd.documents.file_types import DOCX, PDF, PPTX, XLSX
 
@@ -24,10 +24,6 @@ class SandboxLayers:
     def missing(self) -> tuple[str, ...]:
         """Return the required layers that are not in force."""
         return ((LANDLOCK,) if not self.landlock else ()) + ((SECCOMP,) if not self.seccomp else ())
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the layers as a dictionary, for the child's answer and for scripts."""
-        return {"landlock": self.landlock, "seccomp": self.seccomp, "network_namespace": self.network_namespace}
 
 
 def refusal(layers: SandboxLayers, system: str) -> str:

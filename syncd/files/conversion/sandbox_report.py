@@ -5,6 +5,7 @@ Law, tested: if a required layer is missing, the report says which files are ref
 from __future__ import annotations
 
 import sys
+from dataclasses import asdict
 from typing import Any
 
 from index.errors import MemexError
@@ -24,7 +25,7 @@ class SandboxReport:
             layers = SandboxLayers() if sys.platform == "darwin" else probe_layers()
         except MemexError as error:
             return {"required": self._required, "problem": error.message}
-        shown = layers.as_dict() | {"required": self._required, "missing": list(layers.missing)}
+        shown = asdict(layers) | {"required": self._required, "missing": list(layers.missing)}
         return shown | {"system": sys.platform, "problem": refusal(layers, sys.platform) if self._required else ""}
 
     @property

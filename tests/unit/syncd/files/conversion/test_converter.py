@@ -290,13 +290,14 @@ def test_a_stop_ends_the_copying_of_a_file(tmp_path):
 
 WITHOUT = """
 import json, sys, threading
+from dataclasses import asdict
 from pathlib import Path
 from index.errors import MemexError
 from syncd.documents.file_types import HEAD, media_type_of
 from syncd.files.conversion.converter import Limits, convert, probe_layers
 from tests.support.sandbox_attempts import _refuse_calls
 _refuse_calls([sys.argv[1]])
-told = {"layers": probe_layers().as_dict()}
+told = {"layers": asdict(probe_layers())}
 for name in sys.argv[3:]:
     path = Path(name)
     try:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import pytest
 
 from syncd.files.conversion.sandbox_layers import LANDLOCK, SECCOMP, SandboxLayers, refusal
@@ -23,7 +25,7 @@ def test_landlock_and_seccomp_are_required_and_a_namespace_is_not(layers, missin
     assert bool(text) == bool(missing)
     assert all(layer in text for layer in missing)
     assert not missing or "set kb.confined to preferred" in text
-    assert SandboxLayers(**layers.as_dict()) == layers
+    assert SandboxLayers(**asdict(layers)) == layers
 
 
 def test_macos_is_named():
