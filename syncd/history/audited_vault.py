@@ -79,14 +79,14 @@ class AuditedVault(Vault):
         ):
             yield
 
-    def remove(self, path: str, *, digest: str | None = None) -> None:
+    def remove(self, path: str, *, digest: str) -> None:
         """Log the write, then do as `Vault.remove` does."""
         with self.reservations.writing(path):
             raw = self._read_before(path, digest)
             self._check_allowed(path, raw, None)
             self._keep_overwritten(raw)
             with self._logging(describe_change(path, raw, None, self._inbox)):
-                super().remove(path, digest=sha256(raw))
+                super().remove(path, digest=digest)
         self._remove_emptied(path)
 
     def create_from_file(self, path: str, source: Path, digest: str, *, again: bool = False) -> Stat:
@@ -148,11 +148,11 @@ class AuditedVault(Vault):
         """Return the change of a file that is not a note, for the log."""
         return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
 
-    def _read_before(self, path: str, digest: str | None) -> bytes:
+    def _read_before(self, path: str, digest: str) -> bytes:
         """Return the file's present bytes. Raises Conflict if they differ from the bytes that the writer read."""
         self._check_path(path)
         raw, _ = self.read(path)
-        if digest is not None and sha256(raw) != digest:
+        if sha256(raw) != digest:
             raise Conflict(f"{path} has changed since it was read; read it again")
         return raw
 

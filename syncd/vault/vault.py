@@ -345,17 +345,12 @@ class Vault:
         """Return what surrounds the replacement of files, whose bytes were `_before`."""
         return nullcontext()
 
-    def remove(self, path: str, *, digest: str | None = None) -> None:
-        """Remove a file; with `digest`, only if its bytes still have that SHA-256."""
+    def remove(self, path: str, *, digest: str) -> None:
+        """Remove a file whose bytes have the SHA-256 `digest`; raises Conflict when they have another."""
         self._check_path(path)
         with self._translate_errors(path), self._open_parent(path) as (folder, name):
-            if digest is None:
-                was = self.stat(path)
-                if was is None:
-                    raise NotFound(f"no file exists at {path}")
-            else:
-                with self._open_file(path) as old:
-                    _, was = self._read_unchanged(old, digest)
+            with self._open_file(path) as old:
+                _, was = self._read_unchanged(old, digest)
             atomic_write.remove(self._calls, folder, name, was=was)
 
     @contextmanager

@@ -71,12 +71,13 @@ class Rig:
         """Create, change or remove (None) a file, as a tool does."""
         raw = text.encode() if isinstance(text, str) else text
         with acting_as(author):
+            if self.files.stat(path) is None:
+                self.files.create(path, raw or b"")
+                return
+            digest = hashlib.sha256(self.files.read(path)[0]).hexdigest()
             if raw is None:
-                self.files.remove(path)
-            elif self.files.stat(path) is None:
-                self.files.create(path, raw)
+                self.files.remove(path, digest=digest)
             else:
-                digest = hashlib.sha256(self.files.read(path)[0]).hexdigest()
                 self.files.replace(path, raw, digest=digest)
 
     def person(self, path: str, text: str | bytes | None) -> None:

@@ -262,7 +262,7 @@ def test_what_is_being_written_waits_until_it_is_quiet(tmp_path):
 
 def test_a_write_that_came_to_nothing_is_not_committed(rig):
     rig.agent(A, "one\n")
-    take_back(lambda: rig.files.remove(A))
+    take_back(lambda: rig.files.remove(A, digest=sha256(b"one\n")))
     assert rig.commits.flush() == 0
     assert rig.audit.last_entry(A).kind == "undone"
 

@@ -13,7 +13,7 @@ from syncd.history import digest_chain
 from syncd.history.audit_log import AuditLog, Author, acting_as, take_back
 from syncd.history.audited_vault import AuditedVault
 from syncd.history.digest_chain import Entry, Head, check, compute_seal
-from tests.support.audit_entries import change, log_write, unwritable
+from tests.support.audit_entries import change, log_write, sha, unwritable
 
 
 def test_an_entry_says_who_what_and_when(audit):
@@ -150,6 +150,6 @@ def test_a_write_is_taken_back_although_the_log_fails(ledger, tmp_path, fails):
         ledger.close()
     else:
         audit.close()  # each write to its files fails
-    take_back(lambda: vault.remove("Captures/default/a.md"))
+    take_back(lambda: vault.remove("Captures/default/a.md", digest=sha(b"one\n")))
     assert not vault.exists("Captures/default/a.md")
     vault.close()

@@ -130,7 +130,7 @@ def test_a_write_that_is_refused_before_it_begins_has_no_entry(world):
         (lambda: vault.replace("Captures/default/there.md", b"x", digest=sha(b"other")), Conflict),
         (lambda: vault.replace("Captures/default/none.md", b"x", digest=sha(b"other")), NotFound),
         (lambda: vault.remove("Captures/default/there.md", digest=sha(b"other")), Conflict),
-        (lambda: vault.remove("Captures/default/none.md"), NotFound),
+        (lambda: vault.remove("Captures/default/none.md", digest=sha(b"other")), NotFound),
     ):
         with pytest.raises(error):
             refused()

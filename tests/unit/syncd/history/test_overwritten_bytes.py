@@ -316,7 +316,7 @@ def test_what_agents_and_commands_overwrite_is_kept_and_what_the_daemon_does_is_
             with acting_as(Author(surface, "x")):
                 vault.create(path, raw)
                 vault.replace(path, b"other", digest=sha(raw))
-                vault.remove(path)
+                vault.remove(path, digest=sha(b"other"))
         held = {
             surface: world.app.opened.overwritten.holds(sha(surface.encode()))
             for surface in ("mcp", "rest", "cli", "daemon")

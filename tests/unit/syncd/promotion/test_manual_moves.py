@@ -151,7 +151,7 @@ def test_a_copy_stays_one_when_an_agent_deletes_the_capture(world):
     from syncd.history.audit_log import Author, acting_as
 
     with acting_as(Author("mcp", "kb_delete")):
-        world.app.opened.vault.remove("Captures/default/Heron.md")
+        world.app.opened.vault.remove("Captures/default/Heron.md", digest=hashlib.sha256(CAPTURE.encode()).hexdigest())
     look(world)
     look(world)
     assert text(world, "Heron copy.md") == CAPTURE

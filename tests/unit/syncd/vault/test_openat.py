@@ -184,7 +184,7 @@ DENY = """
     vault.replace("a/b.md", b"two", digest=hashlib.sha256(b"one").hexdigest())
     assert vault.read("a/b.md")[0] == b"two"
     vault.create("a/c.md", b"three")
-    vault.remove("a/c.md")
+    vault.remove("a/c.md", digest=hashlib.sha256(b"three").hexdigest())
     assert os.listdir(Path(sys.argv[2]) / "a") == ["b.md"]
 """
 

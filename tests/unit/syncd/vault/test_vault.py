@@ -74,7 +74,7 @@ def test_what_is_missing_is_not_found(vault):
         with pytest.raises(NotFound):
             vault.read(path)
         with pytest.raises(NotFound):
-            vault.remove(path)
+            vault.remove(path, digest=sha(b""))
         with pytest.raises(NotFound):
             vault.replace(path, b"", digest=sha(b""))
         assert vault.stat(path) is None
@@ -82,8 +82,8 @@ def test_what_is_missing_is_not_found(vault):
     assert vault.stat("folder.md") is None
     with pytest.raises(Unavailable, match="folder"):
         vault.read("folder.md")
-    with pytest.raises(NotFound):
-        vault.remove("folder.md")
+    with pytest.raises(Unavailable, match="folder"):
+        vault.remove("folder.md", digest=sha(b""))
 
 
 def test_a_file_of_any_size_is_measured_and_copied_a_piece_at_a_time(tmp_path):
@@ -133,7 +133,7 @@ def test_a_note_is_made_changed_and_removed(vault):
     assert vault.read("a/b/n.md")[0] == b"two"
     vault.remove("a/b/n.md", digest=sha(b"two"))
     vault.create("n.md", b"")
-    vault.remove("n.md")
+    vault.remove("n.md", digest=sha(b""))
     assert [path.name for path in vault.root.rglob("*")] == ["a", "b"]
 
 
@@ -221,7 +221,7 @@ def test_a_path_that_can_t_be_a_folder_is_refused_before_anything_is_made(vault,
 
 def test_what_was_removed_can_be_put_back_under_any_name(vault):
     put(vault, "-a\nb.md", b"odd")
-    vault.remove("-a\nb.md")
+    vault.remove("-a\nb.md", digest=sha(b"odd"))
     with pytest.raises(InvalidArgument):
         vault.create("-a\nb.md", b"odd")
     vault.create("-a\nb.md", b"odd", again=True)

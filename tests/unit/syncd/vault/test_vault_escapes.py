@@ -6,6 +6,7 @@ import os
 import threading
 import time
 from contextlib import suppress
+from functools import partial
 
 import pytest
 from hypothesis import HealthCheck, example, given
@@ -58,7 +59,7 @@ def test_nothing_is_written_or_read_outside(trap, path):
         lambda: trap.create(path, b"evil", again=True) if objection(path) else trap.create(path, b"evil"),
         lambda: trap.replace(path, b"evil", digest=sha(b"secret")),
         lambda: trap.replace(path, b"evil", digest=sha(b"[core]")),
-        lambda: trap.remove(path),
+        *(partial(trap.remove, path, digest=sha(raw)) for raw in (b"secret", b"[core]", b"{}")),
         lambda: trap.make_folder(path),
         lambda: trap.remove_folder(path),
     ]

@@ -90,7 +90,7 @@ def test_a_read_only_disk_is_named(tmp_path):
         for change in (
             lambda: vault.create("b.md", b""),
             lambda: vault.replace("a.md", b"", digest=sha(b"text")),
-            lambda: vault.remove("a.md"),
+            lambda: vault.remove("a.md", digest=sha(b"text")),
         ):
             with pytest.raises(Unavailable, match="read-only"):
                 change()
