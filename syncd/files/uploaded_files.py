@@ -138,11 +138,8 @@ class UploadedFiles:
 
     def _remove_file(self, path: str, file_digest: FileDigest) -> None:
         """Remove the stored file again, unless a person has replaced or removed it."""
-        with suppress(NotFound), hide_file_name(path):
-            stored = self._inbox.vault.digest_file(path)
-            if stored.digest == file_digest.digest:
-                with self._inbox.vault.removing(path, stored):
-                    pass
+        with suppress(Conflict, NotFound), hide_file_name(path):
+            self._inbox.vault.remove_file(path, digest=file_digest.digest)
         self._handled.forget([path])
 
     def _reserve_paths(

@@ -366,13 +366,9 @@ class ChangeJournal:
                 raise NotFound(f"there is no file at {twin}")
             vault.create_from_file(path, vault.root / twin, now, again=True)
         elif twin:
-            current = vault.digest_file(path)
-            if current.digest != was:
-                raise Conflict(f"{path} has changed meanwhile")
             if self._digest(twin) != was:
                 raise Conflict(f"{twin} is not the copy of {path}, so {path} may be the only one")
-            with vault.removing(path, current):
-                pass
+            vault.remove_file(path, digest=was)
         elif not now:
             vault.remove(path, digest=was)
         elif was:

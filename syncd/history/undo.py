@@ -194,11 +194,7 @@ class Undo:
                     raise Unavailable(KEPT_NO_MORE, retryable=False)
                 vault.create_from_file(step.path, source, step.target_digest, again=True)
         else:
-            was = vault.digest_file(step.path)
-            if was.digest != step.now:
-                raise Conflict(JUST_NOW)
-            with vault.removing(step.path, was):
-                pass
+            vault.remove_file(step.path, digest=step.now)
 
     def _current_path(self, path: str, wanted: Collection[int]) -> str:
         """Return the current path of the file that was at `path`."""

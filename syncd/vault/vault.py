@@ -363,6 +363,14 @@ class Vault:
                 gone.enter_context(atomic_write.removing(self._calls, folder, name, was=was.stat))
             yield
 
+    def remove_file(self, path: str, *, digest: str) -> None:
+        """Remove a file of any size as `remove` does."""
+        was = self.digest_file(path)
+        if was.digest != digest:
+            raise Conflict(f"{path} has changed since it was read; read it again")
+        with self.removing(path, was):
+            pass
+
     def make_folder(self, path: str) -> None:
         """Create a folder and its parents; an existing one is fine."""
         self._check_path(path, new=True)
@@ -397,7 +405,9 @@ class Vault:
                         if not is_ignored(path, folder=True):
                             folders.append(path)
                     elif (
-                        is_temporary(entry.name) and entry.is_file(follow_symlinks=False) and _is_older(entry, older_s)
+                        is_temporary(entry.name)
+                        and entry.is_file(follow_symlinks=False)
+                        and (not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s)
                     ):
                         with self._open_parent(path) as (here, name):
                             self._calls.unlink(name, dir_fd=here)
@@ -487,8 +497,3 @@ def _read_verified(file: FileIO, digest: str) -> Iterator[bytes]:
         yield piece
     if hasher.hexdigest() != digest:
         raise atomic_write.FileChanged
-
-
-def _is_older(entry: os.DirEntry[str], older_s: float) -> bool:
-    """Return whether the file has been unchanged for this long: a running write takes moments."""
-    return not older_s or time.time() - entry.stat(follow_symlinks=False).st_ctime > older_s
