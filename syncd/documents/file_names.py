@@ -13,7 +13,7 @@ from typing import Final
 
 from index.graph.vertex import NAMELESS
 from index.names import fold
-from syncd.documents.file_types import MARKDOWN, SUFFIXES
+from syncd.documents.file_types import KNOWN, MARKDOWN, SUFFIXES
 from syncd.notes.inline_syntax import find_wikilinks
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
@@ -40,16 +40,16 @@ def last_name(path: str) -> str:
     return " ".join(_UNSAID.sub(" ", name).split())[:TITLE_LENGTH]
 
 
-def known_ending(name: str, known: Collection[str]) -> str:
+def known_ending(name: str, known: Collection[str] = KNOWN) -> str:
     """Return the suffix of a file's name as it is written, if it is a known one; else ""."""
     head, dot, last = name.rpartition(".")
     return f".{last}" if head.strip(". ") and dot and f".{last.casefold()}" in known else ""
 
 
-def stored_name(raw_name: str, media_type: str, known: Collection[str]) -> str:
-    """Return the name under which a file is stored; `known` are the suffixes (".pdf") that it can keep."""
+def stored_name(raw_name: str, media_type: str) -> str:
+    """Return the name under which a file is stored; it keeps a known suffix."""
     name = last_name(raw_name)
-    end = known_ending(name, known)
+    end = known_ending(name)
     stem = name.removesuffix(end) if end else name
     if not end or end.casefold() in _NOTES:
         stem, end = name, ENDINGS.get(media_type, ".txt")
@@ -105,13 +105,13 @@ def link_to(path: str) -> str | None:
     return link if whole else None
 
 
-def why_not_imported(path: str, size: int, *, known: Collection[str], most: int, inbox: str) -> str | None:
+def why_not_imported(path: str, size: int, *, most: int, inbox: str) -> str | None:
     """Return why the file at `path`, which is not a note, is not imported, as the end of a sentence.
 
     "" = it is imported once it is quiet. None = nobody expects an import: its type is unknown, it is a temporary file,
     or it lies outside the inbox."""
     folder, _, name = path.rpartition("/")
-    if not known_ending(name, known) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
+    if not known_ending(name) or name.startswith(_LOCK) or locate(path, inbox).scope != "captures":
         return None
     if any(part.endswith(_UNFINISHED) for part in folder.split("/")):
         return None

@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from syncd.documents.file_names import why_not_imported
-from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Limits, convert
 from syncd.files.conversion.sandbox_report import SandboxReport
 from syncd.files.file_note_writer import FileOrder
@@ -42,7 +41,7 @@ class FileImport:
 
 def file_filter(settings: Settings) -> Wanted:
     """Return the filter that decides which files of the vault are listed besides its notes."""
-    return partial(why_not_imported, known=KNOWN, most=settings.kb.max_file, inbox=settings.vault.inbox)
+    return partial(why_not_imported, most=settings.kb.max_file, inbox=settings.vault.inbox)
 
 
 def build_file_import(inbox: Inbox, sync: Sync, queue: Queue, handled: ImportedFiles, settings: Settings) -> FileImport:

@@ -20,7 +20,6 @@ from syncd.captures.value_renewal import Renewal, renew_values
 from syncd.captures.writer import hide_file_name, lock_workspace, record_values
 from syncd.documents.file_names import known_ending, link_to, note_folder, numbered_names, stored_name
 from syncd.documents.file_note import FileFacts, digest_of, is_untouched, revise, without_front_matter
-from syncd.documents.file_types import KNOWN
 from syncd.files.file_note_writer import (
     SAMPLE,
     Convert,
@@ -98,8 +97,8 @@ class InboxFiles:
     def _note_names(self, folder: str, name: str, media_type: str) -> Iterator[str]:
         """Yield the names, without ".md", for the note of the file `name`, which may have a name that no note can have."""
         if objection(f"{folder}/{name}.md", new=True):
-            name = stored_name(name, media_type, KNOWN)
-        return numbered_names(name, known_ending(name, KNOWN))
+            name = stored_name(name, media_type)
+        return numbered_names(name, known_ending(name))
 
     # A file that already has a note
 

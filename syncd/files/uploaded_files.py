@@ -18,7 +18,7 @@ from index.names import fold
 from syncd.captures.writer import hide_file_name
 from syncd.documents.file_names import known_ending, numbered_names, stored_name, uploaded_note_name
 from syncd.documents.file_note import without_front_matter
-from syncd.documents.file_types import KNOWN, MARKDOWN
+from syncd.documents.file_types import MARKDOWN
 from syncd.files.file_note_writer import (
     Convert,
     FileOrder,
@@ -75,12 +75,12 @@ class UploadedFiles:
         try:
             file_facts = read_facts(self._convert, order, source, order.name, file_digest)
         except (InvalidArgument, ResourceExhausted):
-            if known_ending(order.name, KNOWN):
+            if known_ending(order.name):
                 self._keep_file(order, folder, source, file_digest)
             raise
         if file_facts.media_type == MARKDOWN and not file_facts.cut:
             return self._write_note(PlannedNote(order, folder, uploaded_note_name(order.name), file_facts))
-        name = stored_name(order.name, file_facts.media_type, KNOWN)
+        name = stored_name(order.name, file_facts.media_type)
         planned = PlannedNote(order, folder, name, without_front_matter(file_facts))
         return self._write_pair(planned, source, file_digest)
 
@@ -98,7 +98,7 @@ class UploadedFiles:
 
     def _keep_file(self, order: FileOrder, folder: str, source: Path, file_digest: FileDigest) -> None:
         """Store the file without a note; a retry of the job finds it."""
-        name = stored_name(order.name, "", KNOWN)
+        name = stored_name(order.name, "")
         with closing(self._reserve_paths(order, folder, name, file_digest)) as homes:
             path, there = next(homes)
             if not there:
@@ -148,7 +148,7 @@ class UploadedFiles:
         """Yield free paths for the file, each with whether an earlier run of the job stored the file there.
 
         Each path is reserved until the next one is requested."""
-        for candidate in numbered_names(name, known_ending(name, KNOWN)):
+        for candidate in numbered_names(name, known_ending(name)):
             path, folded = f"{folder}/{candidate}", fold(candidate)
             with self._other_files.reserve(path, folded) as ours:
                 if not ours or self._taken(folded):

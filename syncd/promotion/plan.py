@@ -19,7 +19,6 @@ from syncd.changes.change_approval import APPLY, UNAPPLY
 from syncd.commits.commit_message import format_message
 from syncd.commits.committer import DueCommit
 from syncd.documents.file_names import known_ending, numbered_names, rename_instruction_file
-from syncd.documents.file_types import KNOWN
 from syncd.documents.owner_marks import read_marks
 from syncd.git.repository import Repository
 from syncd.history.change_journal import ChangeJournal, Entry, FileChange, MovePlan, move_steps, note_step
@@ -298,7 +297,7 @@ def find_stored_file(
     own_name = base_name(old)
     current = rename_instruction_file(own_name)
     there = {fold(name) for name in snapshot.names_in(folder)}
-    for name in numbered_names(current, known_ending(current, KNOWN)):
+    for name in numbered_names(current, known_ending(current)):
         new = join(folder, name)
         if fold(name) in there or fold(new) in reserved:
             continue

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from syncd.documents.file_names import why_not_imported
-from syncd.documents.file_types import KNOWN
 from syncd.files.conversion.converter import Unreadable
 from syncd.files.conversion.readers.reader_result import MarkdownReading
 from syncd.files.file_note_writer import FileOrder
@@ -56,9 +55,7 @@ class Filing:
     def _open(self, free: int = 0) -> None:
         app = self.world.app
         inbox = app.agent_access._inbox
-        app.opened.vault._wanted = lambda path, size: why_not_imported(
-            path, size, known=KNOWN, most=1_000_000, inbox="Captures"
-        )
+        app.opened.vault._wanted = lambda path, size: why_not_imported(path, size, most=1_000_000, inbox="Captures")
         self.staged = self.world.state / "staged"
         self.staged.mkdir(exist_ok=True)
         self.handled = ImportedFiles(app.opened.ledger)

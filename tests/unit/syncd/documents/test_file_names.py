@@ -23,7 +23,7 @@ from syncd.documents.file_names import (
     uploaded_note_name,
     why_not_imported,
 )
-from syncd.documents.file_types import KNOWN, SUFFIXES
+from syncd.documents.file_types import SUFFIXES
 from syncd.vault.path_rules import is_note, objection
 from tests.support.sample_secrets import SECRETS
 
@@ -38,17 +38,17 @@ NAMES = st.one_of(st.lists(PIECES, max_size=8).map("".join), st.text(max_size=60
 
 @given(NAMES, st.sampled_from([*SUFFIXES.values(), ""]))
 def test_every_given_name_becomes_one_that_everything_can_hold(given_name, media_type):
-    name = stored_name(given_name, media_type, KNOWN)
+    name = stored_name(given_name, media_type)
     path = f"Captures/default/Files/{name}"
     assert objection(path, new=True) == ""
     assert objection(f"{path}.md", new=True) == ""
     assert not is_note(name)
-    assert known_ending(name, KNOWN)
+    assert known_ending(name)
     assert link_to(path) == f"[[{path}]]"
     assert not CONFLICT_COPY.search(name)
     assert not CONFLICT_COPY.search(f"{name}.md")
-    assert stored_name(name, media_type, KNOWN) == name
-    assert why_not_imported(path, 1, known=KNOWN, most=10, inbox="Captures") == ""
+    assert stored_name(name, media_type) == name
+    assert why_not_imported(path, 1, most=10, inbox="Captures") == ""
 
 
 @given(NAMES)
@@ -63,13 +63,13 @@ def test_every_given_name_of_a_note_becomes_one_that_a_link_can_name(given_name)
 
 @given(NAMES, st.sampled_from([*SUFFIXES.values()]))
 def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, media_type):
-    name = stored_name(given_name, media_type, KNOWN)
-    found = list(itertools.islice(numbered_names(name, known_ending(name, KNOWN)), 1200))
+    name = stored_name(given_name, media_type)
+    found = list(itertools.islice(numbered_names(name, known_ending(name)), 1200))
     assert len({fold(one) for one in found}) == 1200
     assert found[0] == name
     for one in (found[1], found[-1]):
         assert objection(f"Files/{one}.md", new=True) == ""
-        assert known_ending(one, KNOWN) == known_ending(name, KNOWN)
+        assert known_ending(one) == known_ending(name)
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_the_names_to_choose_from_are_all_different_and_all_good(given_name, med
     ],
 )  # fmt: skip
 def test_what_a_file_is_called(given_name, media_type, stored):
-    assert stored_name(given_name, media_type, KNOWN) == stored
+    assert stored_name(given_name, media_type) == stored
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_a_free_name_is_new_and_found_with_few_looks_among_many_taken_names(othe
 
 def test_a_secret_in_a_name_does_not_go_where_names_go():
     secret = next(iter(SECRETS.values())) if isinstance(SECRETS, dict) else SECRETS[0][1]
-    assert secret not in stored_name(f"key {secret}.pdf", PDF, KNOWN)
+    assert secret not in stored_name(f"key {secret}.pdf", PDF)
     assert secret not in uploaded_note_name(f"key {secret}.md")
 
 
@@ -132,7 +132,7 @@ def test_a_secret_in_a_name_does_not_go_where_names_go():
 def test_a_name_is_judged_with_the_signs_that_no_file_name_has(name):
     value = "ymwgnKR5BLmFg8Qys+FbuN3z5sbkm2uZKYivBnrR"
     for stored in (
-        stored_name(name.format(value), PDF, KNOWN),
+        stored_name(name.format(value), PDF),
         uploaded_note_name(name.format(value)),
         node_name(name.format(value)),
     ):
@@ -203,5 +203,5 @@ def test_where_the_note_of_a_dropped_file_goes(path, folder):
     ],
 )
 def test_which_files_of_the_inbox_become_documents(path, why):
-    found = why_not_imported(path, 11 if "big" in path else 10, known=KNOWN, most=10, inbox="Captures")
+    found = why_not_imported(path, 11 if "big" in path else 10, most=10, inbox="Captures")
     assert found is why or (why and why in found)
