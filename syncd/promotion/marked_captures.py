@@ -187,8 +187,9 @@ class MarkedCaptures:
 
     def _write_problems(self, problems: Mapping[str, str]) -> None:
         for record, asked in self._waiting.find_captures(_needs_attention):
-            if why := problems.get(record.path):
-                self._write_problem(record, why, asked)
+            why = problems.get(record.path)
+            if why and asked.promote_problem != why:
+                self._write_problem(record, why)
 
     def _carry_out(self, plans: list[Plan], problems: dict[str, str]) -> bool:
         """Carry out the plans that can be carried out, and return whether some are left for later."""
@@ -204,10 +205,8 @@ class MarkedCaptures:
                 self._promoted += 1
         return left
 
-    def _write_problem(self, record: Record, why: str | None, asked: OwnerMarks | None = None) -> None:
+    def _write_problem(self, record: Record, why: str | None) -> None:
         """Write into the capture why it can't be promoted, unless the capture states it already; None removes the reason."""
-        if asked is not None and asked.promote_problem == why:
-            return
         try:
             raw, _ = self._snapshot.vault.read(record.path)
             if sha256(raw) == record.digest and read_marks(decode(raw)).promote_problem != why:
