@@ -135,9 +135,7 @@ def add_relations(text: str, relations: Sequence[tuple[str, str]], *, now: int, 
 
 
 def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) -> tuple[str, int]:
-    """Remove the relations for which `gone` is true; return the new text, and how many were removed.
-
-    Raises NestedFields if a line has too many fields inside each other."""
+    """Remove the relations for which `gone` is true; return the new text, and how many were removed."""
     draft = _Draft(text)
     before = find_statements(draft.found.page)
     kept = [statement for statement in before if not gone(statement)]
@@ -152,9 +150,7 @@ def remove_relations(text: str, gone: Callable[[Statement], bool], *, now: int) 
 
 
 def retype_relations(text: str, which: Callable[[Statement], bool], new: str, *, now: int) -> str:
-    """Change the type of the relations for which `which` is true to `new`, and return the new text.
-
-    Raises NestedFields as `remove_relations` does."""
+    """Change the type of the relations for which `which` is true to `new`, and return the new text."""
     draft = _Draft(text)
     type = checked_type(new)
     before = find_statements(draft.found.page)

@@ -24,7 +24,6 @@ from syncd.documents.capture_note import MAX_CONTENT
 from syncd.documents.collection_membership import plain_tags, tag_changes
 from syncd.documents.entity_node import format_link, read_node
 from syncd.notes.front_matter import FrontmatterError, PropertyValue, encode, read_properties, spelling_of, split
-from syncd.notes.inline_fields import NestedFields
 
 T = TypeVar("T")
 
@@ -367,12 +366,10 @@ def _rewrite_draft(drafts: NoteDrafts, vertex: Vertex, edit: Callable[[str], str
 
 @contextmanager
 def _explaining_defects(vertex: Vertex) -> Iterator[None]:
-    """Turn errors about properties and lines that can't be changed into a Conflict that names the note."""
+    """Turn errors about properties that can't be changed into a Conflict that names the note."""
     try:
         yield
     except FrontmatterError as error:
         raise Conflict(
             f"the properties of {vertex.name!r} can't be changed: {error}; its owner must repair them"
         ) from error
-    except NestedFields as error:
-        raise Conflict(f"the relations in {vertex.path!r} can't be changed: {error.message}") from error

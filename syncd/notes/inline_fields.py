@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from operator import itemgetter
 
 from index.deferred_patterns import compile_later, possessive
-from index.errors import Conflict
 from index.model import Statement
 from syncd.notes.inline_syntax import scan
 
@@ -30,10 +29,6 @@ _INNER = possessive(r"[^\[\]]++|\[\[[^\[\]]*+\]\]", "*")
 _BRACKET = compile_later(r"\[([^\[\]`]{1,300}?)::(" + _INNER + r")\]")
 _BETWEEN = " \t,;、，"  # characters between the targets of a field
 _SEPARATOR = compile_later(r"[ \t]*[,;、，][ \t]*|[ \t]++")
-
-
-class NestedFields(Conflict):
-    """Reports a line with more fields inside each other than `NESTED`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +74,14 @@ def change_type(line: str, which: Callable[[Statement], bool], type: str) -> str
 def remove_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool = False) -> str | None:
     """Return `line` without the targets that are `gone`; None when nothing is left.
 
-    If the line has other words, or with `keep`, a field without targets left loses only its type, and the links stay. Raises
-    NestedFields if more than `NESTED` fields are nested in each other, as in `a:: [a:: [[X]]]`."""
+    If the line has other words, or with `keep`, a field without targets left loses only its type, and the links stay. Of fields
+    inside each other, as in `a:: [a:: [[X]]]`, at most `NESTED` lose their targets."""
     for _ in range(NESTED):
         left = _remove_outer_targets(line, gone, keep=keep)
-        if (
-            left is None
-            or left == line
-            or not any(gone(to.says) for field in find_fields(left) for to in field.targets)
-        ):
+        if left is None or left == line:
             return left
         line = left
-    raise NestedFields(
-        f"a line has more than {NESTED} inline fields inside each other, so Memex does not change it; edit the line manually"
-    )
+    return line
 
 
 def _remove_outer_targets(line: str, gone: Callable[[Statement], bool], *, keep: bool) -> str | None:
