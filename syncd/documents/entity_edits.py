@@ -297,7 +297,7 @@ class _Draft:
         return item.place, item.place + 1, [state_ordinal(self.lines[item.place], item, ordinal)]
 
     def _version(self) -> int:
-        version = self.own.values.get("version")
+        version = self.own.get("version")
         return version if isinstance(version, int) and not isinstance(version, bool) and 1 <= version < 2**53 else 1
 
     def _apply_splices(self, front: str) -> str:

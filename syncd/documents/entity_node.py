@@ -118,47 +118,57 @@ def node_of_page(front_values: Mapping[str, Any], page: Page, path: str) -> tupl
     return entity, defects
 
 
-class NodeProperties:
-    """Reads the properties of a node, in any letter case; an exact match takes precedence."""
+class NoteProperties:
+    """Reads properties, each as its type; a value of another type is a defect.
+
+    A key matches in any letter case, an exact match first, because Obsidian treats all spellings as one property."""
 
     def __init__(self, values: Mapping[str, Any], defects: list[Defect]) -> None:
-        self.values = {key.casefold(): value for key, value in reversed(list(values.items()))} | dict(values)
-        self.defects = defects
+        self.values, self.defects = values, defects
+        self._by_name = {key.casefold(): value for key, value in reversed(list(values.items()))} | dict(values)
+
+    def get(self, name: str) -> Any:
+        """Return the value of a property; None if it is missing."""
+        return self._by_name.get(name)
 
     def text(self, name: str) -> str | None:
-        """Return a scalar's text."""
-        return as_text(self.values.get(name))
-
-    def name(self, path: str) -> str:
-        """Return the node's name: the property `name`, or else the file's name."""
-        if self.values.get("name") is not None:
-            try:
-                return checked_name(self.text("name") or "")
-            except InvalidArgument:
-                self.defects.append(
-                    Defect(
-                        "bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; Memex uses the file's name"
-                    )
-                )
-        return unicodedata.normalize("NFC", note_name(path)).strip()
+        """Return a scalar's text as it is written; None for a missing value, a list or a mapping."""
+        return as_text(self.get(name))
 
     def time(self, name: str) -> int | None:
         """Return a time in epoch milliseconds; None if it is missing or unreadable."""
-        value = self.values.get(name)
+        value = self.get(name)
         time = None if value is None else as_time(value)
         if value is not None and time is None:
-            self.defects.append(Defect("bad-date", f"`{name}` is not a valid date"))
+            self.add_defect("bad-date", f"`{name}` is not a valid date, such as 2026-11-20T14:32:05Z")
         return time
+
+    def add_defect(self, name: str, detail: str) -> None:
+        """Record a defect of the note."""
+        self.defects.append(Defect(name, detail))
+
+
+class NodeProperties(NoteProperties):
+    """Reads the properties of a node."""
+
+    def name(self, path: str) -> str:
+        """Return the node's name: the property `name`, or else the file's name."""
+        if self.get("name") is not None:
+            try:
+                return checked_name(self.text("name") or "")
+            except InvalidArgument:
+                self.add_defect(
+                    "bad-name", f"`name` must be one line of 1 to {MAX_NAME} characters; Memex uses the file's name"
+                )
+        return unicodedata.normalize("NFC", note_name(path)).strip()
 
     def last_ordinal(self) -> int:
         """Return the recorded highest ordinal; 0 if there is none."""
-        value = self.values.get("last_ordinal")
+        value = self.get("last_ordinal")
         if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST:
             return value
         if value is not None:
-            self.defects.append(
-                Defect("bad-last-ordinal", "`last_ordinal` is not a whole number; Memex uses only the ids")
-            )
+            self.add_defect("bad-last-ordinal", "`last_ordinal` is not a whole number; Memex uses only the ids")
         return 0
 
 

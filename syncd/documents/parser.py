@@ -24,7 +24,7 @@ from syncd.documents.capture_note import CHANGE, DIFF_FENCE, before_diff
 from syncd.documents.collection_membership import find_names, is_collection_tag, select_known, tag_texts
 from syncd.documents.entity_lines import Page, find_ids
 from syncd.documents.entity_lines import parse_page as page_of
-from syncd.documents.entity_node import OWN, node_of_page
+from syncd.documents.entity_node import OWN, NoteProperties, node_of_page
 from syncd.documents.memo_relations import read_relations
 from syncd.documents.owner_marks import encode_marks, read_marks
 from syncd.notes import tag_names
@@ -265,21 +265,12 @@ def _read_properties(front: str, defects: list[Defect]) -> Properties | None:
     return properties
 
 
-class _OwnProperties:
-    """Reads the properties that Memex owns, each as its type; a value of another type is a defect.
-
-    A key matches in any letter case, an exact match first, because Obsidian treats all spellings as one property."""
+class _OwnProperties(NoteProperties):
+    """Reads the properties that Memex owns."""
 
     def __init__(self, values: Mapping[str, Any], where: NoteLocation, defects: list[Defect]) -> None:
-        self.values, self.where, self.defects = values, where, defects
-        self._by_name = {key.casefold(): value for key, value in reversed(list(values.items()))} | dict(values)
-
-    def get(self, name: str) -> Any:
-        return self._by_name.get(name)
-
-    def text(self, name: str) -> str | None:
-        """Return a scalar's text as it is written; None for a missing value, a list or a mapping."""
-        return as_text(self.get(name))
+        super().__init__(values, defects)
+        self.where = where
 
     def id(self) -> str | None:
         value = self.get("id")
@@ -288,7 +279,7 @@ class _OwnProperties:
         text = as_text(value)
         if text is not None and ID.match(text):
             return text
-        self._add_defect(
+        self.add_defect(
             "bad-id", "`id` must be 1 to 64 letters, digits, `-` or `_`; Memex identifies the note by its path"
         )
         return None
@@ -309,7 +300,7 @@ class _OwnProperties:
         if inside and not where.lower().endswith(".md"):
             return where
         if self.get("file") is not None:
-            self._add_defect(
+            self.add_defect(
                 "bad-file", "`file` must link to a file of this workspace, such as `[[Captures/…/report.pdf]]`"
             )
         return None
@@ -324,22 +315,13 @@ class _OwnProperties:
         if text and depth == 2 and "[[" not in text:  # an unquoted link, which YAML reads as a list in a list
             text = f"[[{text}]]"
         if text is None and value not in (None, []):
-            self._add_defect("bad-successor", '`superseded_by` must be one link, such as "[[Newer note]]"')
+            self.add_defect("bad-successor", '`superseded_by` must be one link, such as "[[Newer note]]"')
         return next((link.target for link in find_wikilinks(text)), text.strip()) or None if text else None
 
     def own_values(self) -> dict[str, Any]:
         """Return the properties without those that tell a person about other notes."""
         captured = self.where.scope == "captures"
         return {key: value for key, value in self.values.items() if not (captured and is_for_person(key))}
-
-    def time(self, name: str) -> int | None:
-        value = self.get(name)
-        if value is None:
-            return None
-        time = as_time(value)
-        if time is None:
-            self._add_defect("bad-date", f"`{name}` is not a valid date, such as 2026-11-20T14:32:05Z")
-        return time
 
     def creation(self) -> int | None:
         """Return the stated creation time; a note in the inbox may state it in another program's property."""
@@ -354,10 +336,14 @@ class _OwnProperties:
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
+<<<<<<< HEAD
             self._add_defect(
                 BAD_VERSION,
                 "`version` is not a whole number from 1; Memex uses 1, and the next update replaces the value: to keep it, rename the property",
             )
+=======
+            self.add_defect(BAD_VERSION, "`version` is not a whole number from 1; Memex uses 1")
+>>>>>>> dc8c5c85 (Read the properties of notes and of nodes by one class)
         return 1
 
     def aliases(self) -> tuple[str, ...]:
@@ -374,27 +360,27 @@ class _OwnProperties:
         names = [choice.name for choice in select_known(named, known if captured else COLLECTIONS)]
         collection = names[-1] if names else COLLECTIONS[0]
         if len(set(names)) > 1:
-            self._add_defect(
+            self.add_defect(
                 SEVERAL_COLLECTIONS, f"the note names more than one collection; Memex uses the last, {collection!r}"
             )
         for name in dict.fromkeys(choice.name for choice in named if captured and not select_known([choice], known)):
-            self._add_defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; Memex uses {collection}")
+            self.add_defect(UNKNOWN_COLLECTION, f"{name!r} is not one of {', '.join(known)}; Memex uses {collection}")
         return collection, [tag for tag in tags if not is_collection_tag(tag)]
 
     def _tags(self, front: str) -> list[str]:
         value = self._list_property("tags", deprecated="tag")
         if value is None and _EMPTY_TAGS.search(front):
-            self._add_defect(
+            self.add_defect(
                 tag_names.DEFECT, "YAML reads `tags: #x` as empty, because # begins a comment: write `tags: [x]`"
             )
         if isinstance(value, str) and re.search(r"[,\s]", value.strip()):
-            self._add_defect(
+            self.add_defect(
                 "tags-as-text", "one text holds several tags, and Obsidian reads no tag in it: make them a list"
             )
         tags = tag_texts(value)
         for tag in tags:
             if not is_tag(tag) and not is_collection_tag(tag):
-                self._add_defect(
+                self.add_defect(
                     tag_names.DEFECT, f"{tag!r} is not a tag in Obsidian (no blanks or punctuation, not only digits)"
                 )
         return tags
@@ -404,11 +390,8 @@ class _OwnProperties:
         value = self.get(name)
         if value is None and self.where.scope == "vault" and deprecated in self.values:
             value = self.values[deprecated]
-            self._add_defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
+            self.add_defect("deprecated-property", f"Obsidian no longer reads `{deprecated}`: call it `{name}`")
         return value
-
-    def _add_defect(self, name: str, detail: str) -> None:
-        self.defects.append(Defect(name, detail))
 
 
 def _remove_repeats(texts: Iterable[str]) -> tuple[str, ...]:
