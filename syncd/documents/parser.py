@@ -336,14 +336,10 @@ class _OwnProperties(NoteProperties):
         if isinstance(value, int) and not isinstance(value, bool) and 1 <= value < 2**53:
             return value
         if value is not None and self.where.scope == "captures":
-<<<<<<< HEAD
-            self._add_defect(
+            self.add_defect(
                 BAD_VERSION,
                 "`version` is not a whole number from 1; Memex uses 1, and the next update replaces the value: to keep it, rename the property",
             )
-=======
-            self.add_defect(BAD_VERSION, "`version` is not a whole number from 1; Memex uses 1")
->>>>>>> dc8c5c85 (Read the properties of notes and of nodes by one class)
         return 1
 
     def aliases(self) -> tuple[str, ...]:

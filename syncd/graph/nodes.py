@@ -9,7 +9,7 @@ import uuid
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Concatenate, Final, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from index.encoders.word_frequency import word_ranks
 from index.errors import Conflict, NotFound
@@ -28,8 +28,8 @@ from syncd.documents import entity_edits
 from syncd.documents.entity_node import checked_content, checked_name, checked_type
 from syncd.documents.file_names import free_name, node_name
 from syncd.enrichment.node_summaries import SummaryDrafts
-from syncd.graph import attention_report, node_edits
-from syncd.graph.node_edits import RelationsOutcome, check_size, normalize_type, unknown_node
+from syncd.graph import attention_report
+from syncd.graph.node_edits import NodeEdits, RelationsOutcome, check_size, normalize_type, unknown_node
 from syncd.graph.node_request import (
     FACTS,
     SUMMARY,
@@ -43,7 +43,7 @@ from syncd.history.audit_log import Events
 from syncd.notes.front_matter import PropertyValue, decode, encode
 from syncd.notes.property_reader import LARGEST
 from syncd.notes.tag_names import check_tags
-from syncd.notes.timestamps import DAY_MS, iso
+from syncd.notes.timestamps import DAY_MS
 from syncd.vault.location import ENTITIES
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ if TYPE_CHECKING:
 WEEK_MS: Final = 7 * DAY_MS  # period over which a report counts events
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,44 +243,37 @@ class Nodes:
 
     def delete(self, names: Iterable[str]) -> tuple[list[str], list[str]]:
         """Delete nodes and every relation to them. Returns the deleted and the unknown names."""
-        return self._change(node_edits.delete, names=list(names))
+        wanted = list(names)
+        return self._change(lambda edits: edits.delete(wanted))
 
     def delete_note(self, path: str) -> None:
         """Delete the node whose note is at `path`."""
-        self._change(node_edits.delete_note, path=path)
+        self._change(lambda edits: edits.delete_note(path))
 
     def set_summary(self, name: str, summary: str, version: int | None = None) -> Vertex:
         """Set the summary of a node; "" removes it."""
-        text = check_summary(summary)
-
-        def changes(now: int) -> dict[str, PropertyValue]:
-            return {"summary": text or None, "summary_updated_at": iso(now) if text else None}
-
-        return self._node_at(self._change(node_edits.set_properties, name=name, version=version, changes=changes))
+        changes: dict[str, PropertyValue] = {"summary": check_summary(summary) or None}
+        return self._node_at(self._change(lambda edits: edits.set_properties(name, version, changes)))
 
     def rename(self, name: str, new_name: str) -> Vertex:
         """Rename a node; its file stays, and so does every link to it. The old name becomes an alias.
 
         Raises Conflict when another node has the name."""
-        return self._node_at(self._change(node_edits.rename, name=name, new_name=checked_name(new_name)))
+        wanted = checked_name(new_name)
+        return self._node_at(self._change(lambda edits: edits.rename(name, wanted)))
 
     def set_tags(self, name: str, tags: Sequence[str], version: int | None = None) -> Vertex:
         """Replace the tags of a node."""
         new_tags = list(check_tags(tags))
-        return self._node_at(self._change(node_edits.set_tags, name=name, version=version, tags=new_tags))
+        return self._node_at(self._change(lambda edits: edits.set_tags(name, version, new_tags)))
 
     def add_missing(
         self, name: str, contents: Sequence[str], tags: Sequence[str], summary: str, *, dry_run: bool = False
     ) -> int | None:
         """Add what a node lacks, and replace nothing. Returns the number of new observations; None if the node lacks nothing."""
-        return self._change(
-            node_edits.add_missing,
-            name=name,
-            contents=[checked_content(text) for text in contents],
-            tags=list(check_tags(tags)),
-            summary=check_summary(summary, LARGEST),
-            dry_run=dry_run,
-        )
+        texts, new_tags = [checked_content(text) for text in contents], list(check_tags(tags))
+        whole = check_summary(summary, LARGEST)
+        return self._change(lambda edits: edits.add_missing(name, texts, new_tags, whole, dry_run=dry_run))
 
     def add_observations(
         self, additions: Sequence[tuple[str, Sequence[str]]]
@@ -289,44 +281,43 @@ class Nodes:
         """Add observations. Returns what each node got, in the requested order; None for an unknown name."""
         wanted = [(name, [checked_content(text) for text in contents]) for name, contents in additions]
         check_observation_count((len(contents) for _, contents in wanted), FACTS)
-        return self._change(node_edits.add_observations, additions=wanted)
+        return self._change(lambda edits: edits.add_observations(wanted))
 
     def replace_observation(
         self, name: str, ordinal: int, content: str, version: int | None = None
     ) -> tuple[str, str, str]:
         """Replace an observation, which keeps its ordinal. Returns the node's name, the old text and the new text."""
         text = checked_content(content)
-        return self._change(node_edits.replace_observation, name=name, ordinal=ordinal, content=text, version=version)
+        return self._change(lambda edits: edits.replace_observation(name, ordinal, text, version))
 
     def remove_observations(
         self, deletions: Sequence[tuple[str, Collection[int]]]
     ) -> list[tuple[str, list[int], list[int]]]:
         """Remove observations. Returns for each: the name, the removed ordinals, and the unknown ones."""
-        return self._change(node_edits.remove_observations, deletions=deletions)
+        return self._change(lambda edits: edits.remove_observations(deletions))
 
     def add_relations(self, edges: Sequence[Edge], *, counted: bool = True) -> RelationsOutcome:
         """Add relations. Existing ones stay unchanged; unless `counted`, so do the versions and times of change of the sources."""
         wanted = [Edge(edge.source, edge.target, checked_type(edge.type)) for edge in edges]
-        return self._change(node_edits.add_relations, edges=wanted, counted=counted)
+        return self._change(lambda edits: edits.add_relations(wanted, counted=counted))
 
     def remove_relations(self, edges: Sequence[Edge]) -> tuple[int, int]:
         """Remove relations. Returns how many were removed, and how many did not exist."""
-        return self._change(node_edits.remove_relations, edges=edges)
+        return self._change(lambda edits: edits.remove_relations(edges))
 
     def retype_relation(self, source: str, target: str, old: str, new: str) -> Edge:
         """Change the type of a relation. Raises NotFound if it does not exist, Conflict if the new one does."""
-        return self._change(node_edits.retype_relation, source=source, target=target, old=old, new=checked_type(new))
+        kind = checked_type(new)
+        return self._change(lambda edits: edits.retype_relation(source, target, old, kind))
 
     # Details
 
-    def _change(
-        self, decide: Callable[Concatenate[Graph, NoteDrafts, int, P], T], *args: P.args, **kwargs: P.kwargs
-    ) -> T:
-        """Write the changes that `decide` makes to the drafts, and return its result."""
+    def _change(self, change: Callable[[NodeEdits], T]) -> T:
+        """Write the changes that `change` makes to the drafts, and return its result."""
 
         def plan(index: Index) -> tuple[list[Change], T]:
             drafts = NoteDrafts(self._inbox, partial(self._refuse_unread, index))
-            answer = decide(index.graph(self.workspace), drafts, self._inbox.now(), *args, **kwargs)
+            answer = change(NodeEdits(index.graph(self.workspace), drafts, self._inbox.now()))
             return drafts.changes(), answer
 
         with lock_workspace(self._inbox, self.workspace):
