@@ -36,7 +36,11 @@ def to_stat(status: os.stat_result) -> Stat:
 def create(calls: Calls, folder: int, name: str, data: Iterable[bytes], *, mode: int) -> Stat:
     """Create the file `name` from these pieces. Raises FileExistsError when it exists."""
     with ExitStack() as undo:
-        temp, made = _write_temporary(calls, undo, folder, data, mode=mode)
+        with ExitStack() as opened:
+            temp, file = _fill_temporary(calls, undo, opened, folder, data)
+            set_mode(calls.fchmod, file, mode)
+            calls.fsync(file)
+            made = to_stat(os.fstat(file))
         calls.rename(folder, temp, name)
         undo.callback(_remove_if_same, calls, folder, name, made.ino)
         calls.fsync(folder)
@@ -126,17 +130,6 @@ def removing(calls: Calls, folder: int, name: str, *, was: Stat) -> Iterator[Non
         yield
         undo.pop_all()
     _remove_if_same(calls, folder, temp, was.ino)  # if that fails, the cleanup removes it later
-
-
-def _write_temporary(
-    calls: Calls, undo: ExitStack, folder: int, data: Iterable[bytes], *, mode: int
-) -> tuple[str, Stat]:
-    """Write `data` to a temporary file on disk; `undo` removes it."""
-    with ExitStack() as opened:
-        temp, file = _fill_temporary(calls, undo, opened, folder, data)
-        set_mode(calls.fchmod, file, mode)
-        calls.fsync(file)
-        return temp, to_stat(os.fstat(file))
 
 
 def _open_temporary(calls: Calls, undo: ExitStack, opened: ExitStack, file: OpenReplacement) -> tuple[str, int]:
