@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -82,7 +81,10 @@ class AuditedVault(Vault):
     def remove(self, path: str, *, digest: str) -> None:
         """Log the write, then do as `Vault.remove` does."""
         with self.reservations.writing(path):
-            raw = self._read_before(path, digest)
+            self._check_path(path)
+            raw, _ = self.read(path)
+            if sha256(raw) != digest:
+                raise Conflict(f"{path} has changed since it was read; read it again")
             self._check_allowed(path, raw, None)
             self._keep_overwritten(raw)
             with self._logging(describe_change(path, raw, None, self._inbox)):
@@ -137,24 +139,14 @@ class AuditedVault(Vault):
         if AUTHOR.get().surface not in AGENTS or TAKING_BACK.get() or not is_note(path):
             return
         texts = (None if raw is None else decode(raw) for raw in (was, data))
-        is_node = partial(self._is_node, path, was)
-        if refused := find_overreach(*texts, is_node=is_node):
+        if refused := find_overreach(
+            *texts, is_node=lambda: describe_change(path, was, was, self._inbox).type == "entity"
+        ):
             raise refused
-
-    def _is_node(self, path: str, raw: bytes | None) -> bool:
-        return describe_change(path, raw, raw, self._inbox).type == "entity"
 
     def _describe_file_change(self, path: str, before: str, after: str, size: int) -> Change:
         """Return the change of a file that is not a note, for the log."""
         return Change(path, before, after, size, path_id(path), "file", locate(path, self._inbox).workspace)
-
-    def _read_before(self, path: str, digest: str) -> bytes:
-        """Return the file's present bytes. Raises Conflict if they differ from the bytes that the writer read."""
-        self._check_path(path)
-        raw, _ = self.read(path)
-        if sha256(raw) != digest:
-            raise Conflict(f"{path} has changed since it was read; read it again")
-        return raw
 
     @contextmanager
     def _logging(self, *changes: Change) -> Iterator[None]:

@@ -6,7 +6,7 @@ finishes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -224,7 +224,8 @@ class Undo:
         except NotFound:
             now = ""
         except MemexError:
-            yield UndoStep(home, id, UndoReach(None, left=_select(chain, wanted)), reason=UNREADABLE)
+            left = tuple(entry for entry in writes_in_force(chain, wanted) if entry.seq in wanted)
+            yield UndoStep(home, id, UndoReach(None, left=left), reason=UNREADABLE)
             return
         reach = find_undo_reach(chain, now, wanted)
         if reach.left:
@@ -265,7 +266,3 @@ def _without_manual_moves(entries: Sequence[Entry], home: str) -> list[Entry]:
 
 def _caller(entry: Entry) -> tuple[str, ...]:
     return entry.surface, entry.key, entry.tool
-
-
-def _select(entries: Iterable[Entry], wanted: Collection[int]) -> tuple[Entry, ...]:
-    return tuple(entry for entry in writes_in_force(list(entries), wanted) if entry.seq in wanted)

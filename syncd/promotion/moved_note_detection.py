@@ -129,7 +129,7 @@ class MovedNotes:
                 if other in came and (came[other] < came[path] or self._was_made_by_agent(id, other))
             ]
             moved = (path, *(other for other in claims if other not in others))
-            if id in self._left or not any(map(self._is_capture, moved)):
+            if id in self._left or all(locate(at, self._snapshot.inbox).scope != "captures" for at in moved):
                 continue
             try:
                 if self._exists(path):
@@ -142,9 +142,6 @@ class MovedNotes:
                 gone.append((id, path, others))
         self._remember_missing(gone)
         self._where = now
-
-    def _is_capture(self, path: str) -> bool:
-        return locate(path, self._snapshot.inbox).scope == "captures"
 
     def _exists(self, path: str) -> bool:
         return self._snapshot.vault.stat(path) is not None

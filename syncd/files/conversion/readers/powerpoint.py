@@ -93,7 +93,9 @@ def _format_slide(archive: ZipFile, slide: _Part, number: int) -> str:
     name = " ".join(" ".join(_plain_text(shape).split()) for shape in heads).strip() or f"Slide {number}"
     blocks = [f"## {escape_inline(name)}"]
     blocks += [_format_shape(shape, slide) for shape in shapes if shape not in heads]
-    diagrams, speaker_notes = (_read_parts(archive, slide.targets(kind)) for kind in _EXTRAS)
+    diagrams, speaker_notes = (
+        [_read_part(archive, name) for name in slide.targets(kind) if name in archive.NameToInfo] for kind in _EXTRAS
+    )
     blocks += map(_format_diagram, diagrams)
     for notes in speaker_notes[:1]:
         bodies = (shape for shape in _shape_tree(notes) if _placeholder_type(shape) == "body")
@@ -219,11 +221,6 @@ def _runs(paragraph: Element) -> list[Element]:
 
 def _run_text(run: Element) -> str:
     return "".join(text.text or "" for text in run.findall("{*}t"))
-
-
-def _read_parts(archive: ZipFile, names: list[str]) -> list[_Part]:
-    """Read the parts with these names that the file has."""
-    return [_read_part(archive, name) for name in names if name in archive.NameToInfo]
 
 
 def _read_part(archive: ZipFile, name: str) -> _Part:
