@@ -8,7 +8,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import IO, Any, Final, TypeAlias
 
 from index.errors import InvalidArgument
@@ -82,7 +82,7 @@ def import_graph(
     counts = dict.fromkeys(("created", "changed", "unchanged", "observations", "related", "existed"), 0)
     made: set[bytes] = set()
     dangling = _DanglingRelations(set(_find_missing_ends(source, summary, ask, str(asked["workspace"]))))
-    entities = (_entity_arguments(entity) for _, entity, _ in _read_records(source) if isinstance(entity, Entity))
+    entities = (asdict(entity) for _, entity, _ in _read_records(source) if isinstance(entity, Entity))
     for kind, items in (
         ("entities", entities),
         ("relations", dangling.filter_relations(_read_records(source), made)),
@@ -129,16 +129,6 @@ class _DanglingRelations:
             if self.count <= MOST_LISTED:
                 named = " and ".join(map(repr, lost))
                 self.described.append(f"{where}: {edge.type} is skipped, because there is no entity {named}")
-
-
-def _entity_arguments(entity: Entity) -> dict[str, Any]:
-    return {
-        "name": entity.name,
-        "entity_type": entity.entity_type,
-        "observations": list(entity.observations),
-        "ordinals": list(entity.ordinals),
-        "properties": dict(entity.properties),
-    }
 
 
 def _split_into_parts(items: Iterator[dict[str, Any]]) -> Iterator[list[dict[str, Any]]]:
