@@ -75,23 +75,19 @@ def parse_outline(body: str, hidden: Sequence[tuple[int, int]] = (), front: str 
     """Parse the body; the `hidden` spans are left out of its text, like comments. Defects count the lines of `front` too.
 
     Never raises: a body that the grammar can't read is outlined as paragraphs."""
-    with ExitStack() as turn:
-        return _parse_outline(body, hidden, front, turn)
-
-
-def _parse_outline(body: str, hidden: Sequence[tuple[int, int]], front: str, turn: ExitStack) -> Outline:
     reader = _Reader(body, hidden, len(_LINE_END.findall(front)) + 1)
-    try:
-        tokens = _parse(body, turn) if len(reader.starts) <= MOST_LINES else None
-        why = f"it has more than {MOST_LINES:,} lines"
-    except _TooManyTokens:
-        tokens, why = None, f"it has more than {MOST_TOKENS:,} lists, quotes and other elements"
-    except (RecursionError, IndexError, RuntimeError, ValueError) as error:
-        tokens, why = None, type(error).__name__
-    if tokens is None:
-        tokens = _parse_paragraphs(body, reader.starts)
-        reader.add_defect("unread-markdown", f"Memex did not read its structure ({why}); its text is searchable")
-    return reader.read(tokens)
+    with ExitStack() as turn:
+        try:
+            tokens = _parse(body, turn) if len(reader.starts) <= MOST_LINES else None
+            why = f"it has more than {MOST_LINES:,} lines"
+        except _TooManyTokens:
+            tokens, why = None, f"it has more than {MOST_TOKENS:,} lists, quotes and other elements"
+        except (RecursionError, IndexError, RuntimeError, ValueError) as error:
+            tokens, why = None, type(error).__name__
+        if tokens is None:
+            tokens = _parse_paragraphs(body, reader.starts)
+            reader.add_defect("unread-markdown", f"Memex did not read its structure ({why}); its text is searchable")
+        return reader.read(tokens)
 
 
 class _TooManyTokens(Exception):
