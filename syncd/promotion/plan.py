@@ -39,7 +39,7 @@ from syncd.promotion.promoted_note import (
 )
 from syncd.promotion.vault_snapshot import VaultSnapshot
 from syncd.sync.hand_edits import LOCKED_S
-from syncd.vault.path_rules import join, objection
+from syncd.vault.path_rules import join, objection, parent_folders
 
 _UNLINKED: Final = re.compile(r'[<>:"|?*#^\[\]]')  # characters that names can't have on Windows, or in links
 CHANGES: Final = (APPLY, "merge")  # the moves that change a note of the vault, and take the text from the inbox
@@ -229,9 +229,7 @@ def refuse_unseen_change(journal: ChangeJournal, path: str, raw: bytes, shown: s
 def reserve_paths(reserved: dict[str, str], plan: Plan) -> None:
     """Reserve the paths that this plan creates, folders included, for the plans that follow: folded → as spelled."""
     for path in plan.moves.values():
-        parts = path.split("/")
-        for depth in range(1, len(parts) + 1):
-            made = "/".join(parts[:depth])
+        for made in (*parent_folders(path)[1:], path):
             reserved.setdefault(fold(made), made)
 
 

@@ -41,6 +41,7 @@ from syncd.promotion.plan import (
 from syncd.promotion.promoted_note import DEFECT, Problem
 from syncd.promotion.return_to_inbox import STANDING, plan_return
 from syncd.promotion.vault_snapshot import VaultSnapshot
+from syncd.vault.path_rules import parent_folders
 
 log = logging.getLogger(__name__)
 
@@ -337,8 +338,7 @@ class Promotions:
 
     def _missing_folders(self, paths: Iterable[str]) -> set[str]:
         """Return the folders that files at these paths need and that do not exist."""
-        parts = [path.split("/")[:-1] for path in paths]
-        folders = {"/".join(names[:depth]) for names in parts for depth in range(1, len(names) + 1)}
+        folders = {folder for path in paths for folder in parent_folders(path)[1:]}
         return {folder for folder in folders if not self._snapshot.vault.exists(folder)}
 
     def _remove_made_folders(self, path: str) -> None:

@@ -31,6 +31,7 @@ from syncd.vault.path_rules import (
     is_utf8,
     join,
     objection,
+    parent_folders,
     path_behind_placeholder,
     placeholder_path,
     to_printable,
@@ -212,10 +213,9 @@ class Vault:
 
     def check_folder(self, path: str) -> None:
         """Raise InvalidArgument if `path` can't be a folder because a file or a link has its name, or one above it."""
-        parts = path.split("/")
-        for depth in range(1, len(parts) + 1):
+        for folder in (*parent_folders(path)[1:], path):
             with self._translate_errors(path):
-                status = self._lstat("/".join(parts[:depth]))
+                status = self._lstat(folder)
             if status is None:
                 return
             if not stat.S_ISDIR(status.st_mode):
