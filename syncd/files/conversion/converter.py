@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -123,16 +123,12 @@ def _run_child(
     wait_for_room: Callable[[int], object] = lambda _: None,
 ) -> Any:
     """Run a child on the open file and return its answer; without a media type, the answer describes its sandbox."""
-    asked = {
+    asked = asdict(limits) | {
         "media_type": media_type,
         "parent": os.getpid(),
         "seconds": math.ceil(limits.seconds),
         "address": limits.memory + ROOM,
-        "pages": limits.pages,
-        "inflated": limits.inflated,
-        "text": limits.text,
         "calls": base64.b64encode(compile_filter() or b"").decode(),
-        "unconfined": limits.unconfined,
     }
     try:
         with tempfile.SpooledTemporaryFile(_SPOOLED) as output:
