@@ -19,7 +19,7 @@ from syncd.documents.parser import TYPES
 from syncd.history.audit_log import AUTHOR, CONSOLIDATION, TAKING_BACK, AuditLog, Change
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.write_lineage import AGENTS
-from syncd.notes.front_matter import FrontmatterError, decode, read_properties, split
+from syncd.notes.front_matter import decode, readable_properties
 from syncd.vault.disk_errors import NameTaken, open_source
 from syncd.vault.location import is_context, locate
 from syncd.vault.openat import lstat
@@ -173,10 +173,7 @@ def describe_change(path: str, was: bytes | None, data: bytes | None, inbox: str
     """Return the change of the file at `path`, for the log; `was` or `data` is None if there is no file."""
     where = locate(path, inbox)
     raw = data if data is not None else was or b""
-    try:
-        values = {name.casefold(): value for name, value in read_properties(split(decode(raw))[0]).items()}
-    except FrontmatterError:
-        values = {}
+    values = {name.casefold(): value for name, value in readable_properties(decode(raw)).items()}
     note_id, kind = values.get("id"), values.get("type")
     return Change(
         path=path,
