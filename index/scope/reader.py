@@ -99,11 +99,19 @@ class Reader:
     def paths_sharing_ids(self) -> list[tuple[str, str]]:
         """Return each document that claims the id of another one of its workspace, with the path of that owner; no conflict copies."""
         claims = self.catalog.rows(
-            "select json_group_array(path) from documents where claimed is not null and defects not like '%conflict-copy%' "
-            "group by claimed, workspace having count(*) > 1"
+            "select claimed, workspace, path from documents where defects not like '%conflict-copy%' and claimed in "
+            "(select claimed from documents where claimed is not null group by claimed having count(*) > 1)"
         )
-        groups = [json.loads(paths) for (paths,) in claims]
-        return [(path, owner) for group in groups for owner in [choose_owner(group)] for path in group if path != owner]
+        groups: dict[tuple[str, str], list[str]] = {}
+        for id, workspace, path in claims:
+            groups.setdefault((id, workspace), []).append(path)
+        return [
+            (path, owner)
+            for group in groups.values()
+            for owner in [choose_owner(group)]
+            for path in group
+            if path != owner
+        ]
 
     def paths_titled(self, title: str) -> list[str]:
         """Return the paths of all documents with this title, in any letter case."""
