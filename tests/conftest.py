@@ -21,6 +21,7 @@ from tests.support import (
     daemon_logs,
     example_counts,  # noqa: F401 - examples has the profiles
     file_order,
+    fresh_index,
     temporary_folders,
 )
 from tests.support.fresh_ledger import put_ledger
@@ -65,7 +66,10 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """What was imported stays to the end: the garbage collector need not go through it again and again."""
+    """New indexes are copies from here on.
+
+    What was imported stays to the end: the garbage collector need not go through it again and again."""
+    fresh_index.copy_what_is_new()
     gc.freeze()
 
 

@@ -165,9 +165,14 @@ def _open_or_create(path: Path) -> tuple[sqlite3.Connection, bool]:
         log.warning("%s is damaged; Memex rebuilds it from the files: %s", path, error)
     for ending in ENDINGS:
         path.with_name(path.name + ending).unlink(missing_ok=True)
+    return _create(path), True
+
+
+def _create(path: Path) -> sqlite3.Connection:
+    """Create an empty catalog, and return the connection that writes it."""
     writer = _connect(path)
     writer.executescript(f"begin; {SCHEMA} pragma user_version = {VERSION}; commit;")
-    return writer, True
+    return writer
 
 
 def _allow_writes(file: Path) -> None:

@@ -143,13 +143,18 @@ class Table:
         self.fresh = not await self._exists()
         self.healed = False if self.fresh else await self._mend()
         if self.fresh:
-            table = await self._db.create_table(NAME, schema=schema(self.dimensions))
-            await table.set_unenforced_primary_key("chunk_id")
-            await _ensure_indices(table, FIRST)
+            await self._create()
         await self.renew(self._db)
-        known = await self.select(("doc_id", "digest"))
-        self._counts = count_rows(known)
-        self._digests = StoredDigests(known["digest"].to_pylist())
+        if not self.fresh:
+            known = await self.select(("doc_id", "digest"))
+            self._counts = count_rows(known)
+            self._digests = StoredDigests(known["digest"].to_pylist())
+
+    async def _create(self) -> None:
+        """Create the table, empty."""
+        table = await self._db.create_table(NAME, schema=schema(self.dimensions))
+        await table.set_unenforced_primary_key("chunk_id")
+        await _ensure_indices(table, FIRST)
 
     async def reconnect(self, *, warm: bool) -> Any:
         """Return a new connection; with `warm`, one that has already read what searches need.

@@ -55,7 +55,7 @@ class StoreWriter:
             self._run(self._table.open(options or {}))
             if self._table.fresh:  # its first write may wait, and the catalog lists the document before that
                 self._sync_files()
-            rows, commits, dirty = self._run(self._table.maintenance_counts())
+            rows, commits, dirty = (0, 0, 0) if self._table.fresh else self._run(self._table.maintenance_counts())
         except BaseException:
             self._loop.close()
             raise
