@@ -13,7 +13,8 @@ import pytest
 from syncd.cli.page.process import ask_page
 from syncd.page.application import EVENTS, VIEWS
 from syncd.page.web.access_guard import POLICY
-from tests.support.page_browser import Browser, paged_daemon
+from tests.support.local_daemon import local_page
+from tests.support.page_browser import Browser
 
 ROUTES = sorted(
     {(method, route.path) for view in VIEWS for route in view.routes for method in route.methods - {"HEAD"}}
@@ -30,8 +31,8 @@ ALL = [
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory, models):
-    with paged_daemon(tmp_path_factory.mktemp("page"), models) as memex:
+def page(tmp_path_factory):
+    with local_page(tmp_path_factory.mktemp("page")) as memex:
         used, browser = memex.one_time_link(), memex.browser()
         Browser(used)
         revoked = memex.browser()

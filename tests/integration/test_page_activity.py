@@ -7,14 +7,14 @@ import re
 
 import pytest
 
-from tests.support.page_browser import paged_daemon
+from tests.support.local_daemon import local_page
 
 LONG_AGO = "2000-01-01T00:00"
 
 
 @pytest.fixture(scope="module")
-def memex(tmp_path_factory, models):
-    with paged_daemon(tmp_path_factory.mktemp("activity"), models) as running:
+def memex(tmp_path_factory):
+    with local_page(tmp_path_factory.mktemp("activity")) as running:
         running.capture("# Filter\n\nThe filter is due in May.\n")
         yield running
 

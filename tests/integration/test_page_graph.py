@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.support.page_browser import paged_daemon
+from tests.support.local_daemon import local_page
 
 
 def note(kind, *relations, fact="Known."):
@@ -19,7 +19,7 @@ def note(kind, *relations, fact="Known."):
 
 
 @pytest.fixture(scope="module")
-def memex(tmp_path_factory, models):
+def memex(tmp_path_factory):
     folder = tmp_path_factory.mktemp("graph")
     entities = folder / "vault/Captures/default/Entities"
     entities.mkdir(parents=True)
@@ -36,7 +36,7 @@ def memex(tmp_path_factory, models):
     for number in range(205):  # a few more than are shown at once; without facts, whose vectors take seconds
         (crowd / f"Guest {number}.md").write_text(note("guest", ("guest_of", "Host"), fact=""))
     (crowd / "Host.md").write_text(note("host"))
-    with paged_daemon(folder, models) as running:
+    with local_page(folder) as running:
         yield running
 
 

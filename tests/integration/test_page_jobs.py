@@ -9,23 +9,16 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from tests.support.page_browser import PagedMemex, paged_daemon
+from syncd.settings.knowledge_base import KbSettings
+from tests.support.local_daemon import local_page
 from tests.support.until import until
 
 LARGEST = 300_000
 
 
-class SmallFiles(PagedMemex):
-    """A Memex that accepts only small files."""
-
-    @property
-    def environ(self):
-        return super().environ | {"MEMEX_KB__MAX_FILE": str(LARGEST)}
-
-
 @pytest.fixture(scope="module")
-def memex(tmp_path_factory, models):
-    with paged_daemon(tmp_path_factory.mktemp("jobs"), models, kind=SmallFiles) as running:
+def memex(tmp_path_factory):
+    with local_page(tmp_path_factory.mktemp("jobs"), kb=KbSettings(max_file=LARGEST)) as running:
         running.json("workspace", "create", "work")
         yield running
 

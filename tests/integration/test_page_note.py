@@ -9,15 +9,15 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.support.page_browser import paged_daemon
+from tests.support.local_daemon import local_page
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 MINE = "Mine & yours.md"
 
 
 @pytest.fixture(scope="module")
-def memex(tmp_path_factory, models):
-    with paged_daemon(tmp_path_factory.mktemp("note"), models) as running:
+def memex(tmp_path_factory):
+    with local_page(tmp_path_factory.mktemp("note")) as running:
         running.write(MINE, "first\n")
         running.first = running.commit("first")
         running.settled()

@@ -9,15 +9,15 @@ from urllib.parse import quote_plus
 import pytest
 
 from syncd.daemon.control_socket import call
-from tests.support.page_browser import paged_daemon
+from tests.support.local_daemon import local_page
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 SAME = "Hybrid search fuses the ranks of words and vectors, and neither leg may outweigh the other."
 
 
 @pytest.fixture
-def memex(tmp_path, models):
-    with paged_daemon(tmp_path, models) as running:
+def memex(tmp_path):
+    with local_page(tmp_path) as running:
         running.write("Mine.md", "my own #k8s, and [[Captures/default/Search]]\n")
         running.commit("Begin")
         for title, text, tag in (("Search", SAME, "k8s"), ("Search 2", f"{SAME} Always.", "kubernetes")):

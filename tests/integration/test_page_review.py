@@ -13,14 +13,14 @@ import pytest
 from syncd.daemon.control_socket import call
 from syncd.page.web.templates import link
 from tests.support.change_notes import change_note
-from tests.support.page_browser import paged_daemon
+from tests.support.local_daemon import local_page
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory, models):
-    with paged_daemon(tmp_path_factory.mktemp("review"), models) as memex:
+def running(tmp_path_factory):
+    with local_page(tmp_path_factory.mktemp("review")) as memex:
         memex.write("Projects/Heron.md", "The heron station.\n")
         memex.write("Notes/Home.md", "My home.\n")
         memex.commit("Begin")

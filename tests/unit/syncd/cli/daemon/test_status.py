@@ -19,6 +19,7 @@ from syncd.version import installed
 from tests.support.answering_daemon import STATUS
 from tests.support.answering_daemon import Daemon as AnsweringDaemon
 from tests.support.daemon_process import Failed, daemon
+from tests.support.local_daemon import local_daemon
 from tests.support.until import until
 
 
@@ -40,6 +41,14 @@ def memex(tmp_path, models):
 def served(tmp_path_factory, models):
     with made(tmp_path_factory.mktemp("served"), models) as memex:
         memex.serve()
+        yield memex
+
+
+@pytest.fixture(scope="module")
+def local(tmp_path_factory):
+    with local_daemon(tmp_path_factory.mktemp("local")) as memex:
+        memex.write("A.md", "some words")
+        memex.until(lambda: memex.found("some words"))
         yield memex
 
 
@@ -118,22 +127,22 @@ def test_a_process_that_does_not_listen_yet_is_named(memex):
     assert f"another process (process {os.getpid()}) holds the vault" in str(failed.value)
 
 
-def test_watching_in_json_is_an_object_a_line(served):
-    with served.start("status", "--watch", "0.2", "--json", stdout=subprocess.PIPE) as watching:
+def test_watching_in_json_is_an_object_a_line(local):
+    with local.start("status", "--watch", "0.2", "--json", stdout=subprocess.PIPE) as watching:
         told = [json.loads(watching.stdout.readline()) for _ in range(3)]
         watching.send_signal(signal.SIGINT)
     assert all(one["ready"] for one in told)
 
 
-def test_looking_changes_nothing(served):
-    [catalog] = served.state.glob("index/*/vault.db")
+def test_looking_changes_nothing(local):
+    [catalog] = local.state.glob("index/*/vault.db")
     with closing(sqlite3.connect(f"file:{catalog}?mode=ro", uri=True)) as database:
         # The note is written to its store a second or more after it was indexed.
         until(lambda: database.execute("select count(*) from unsettled").fetchone() == (0,))
-    folders = [path for path in served.state.rglob("*.lance") if path.is_dir()]
+    folders = [path for path in local.state.rglob("*.lance") if path.is_dir()]
     before = {path: path.stat().st_mtime_ns for path in folders}
     began = time.monotonic()
-    served.run("status")
+    local.run("status")
     assert time.monotonic() - began < 60
     assert {path: path.stat().st_mtime_ns for path in before} == before
 
