@@ -132,11 +132,12 @@ def test_the_shapes_for_scripts_hold_to_the_letter(memex):
     assert list(init) == ["vault", "state", "config", "key_file"]
     key = memex.json("key", "create", "--name", "claude", "--workspace", "default", "--scopes", "read,write")
     assert list(key) == ["name", "key"]
-    for state in (memex.json("status"), memex.readyz()):
+    status = memex.json("status")
+    for state in (status, memex.readyz()):
         assert list(state) == STATUS
         assert list(state["captures"]) == list(state["vault"]) == ["documents", "chunks"]
-    assert [list(one) for one in memex.json("status")["defects"]] == [["path", "defect"]]
-    assert memex.json("status")["defects"][0]["path"] == "Bad.md"
+    assert [list(one) for one in status["defects"]] == [["path", "defect"]]
+    assert status["defects"][0]["path"] == "Bad.md"
     assert list(memex.json("index")) == INDEX
     hits = memex.json("search", "the heron and its keeper")
     assert len(hits) == 10

@@ -19,7 +19,7 @@ import pytest
 
 from syncd.cli.page.process import FOLDER, stop_page
 from tests.support.daemon_process import Failed
-from tests.support.page_browser import Browser, events, paged_daemon
+from tests.support.page_browser import Browser, PagedMemex, events, paged_daemon
 from tests.support.paths import DAEMON_PYTHON, ROOT
 from tests.support.until import until
 
@@ -44,12 +44,12 @@ def memex(running):
 
 
 @pytest.fixture
-def alone(running):
+def alone(tmp_path):
     """A Memex without a daemon and without a page."""
-    if running.process is not None:
-        running.stop()
-    yield running
-    stop_page(running.state)
+    memex = PagedMemex(tmp_path)
+    memex.run("init", "--yes", "--no-welcome")
+    yield memex
+    stop_page(memex.state)
 
 
 def listening(browser):
