@@ -130,6 +130,7 @@ WALKED = {
 STAGING = {"kb_upload_start", "kb_upload_chunk"}  # they need a key that writes, and write nothing into the vault yet
 QUEUING = {"kb_addnote", "kb_upload_finish"}  # what they write is the queue, and its worker the vault
 OPERATIONS = [operation for family in FAMILIES.values() for operation in family]
+FAMILY = {operation.name: name for name, family in FAMILIES.items() for operation in family}
 
 
 def test_every_tool_is_walked():
@@ -138,34 +139,35 @@ def test_every_tool_is_walked():
 
 @pytest.fixture(scope="module")
 def calls(rim):
-    """What calls a tool in a workspace of its own, that has notes of each family; one client makes all its calls."""
+    """What calls a tool in a workspace of its own, that has what these families or tools need; one client makes all its calls."""
 
     @contextmanager
-    def prepared():
+    def prepared(needs):
         space = rim.space()
         with member(space) as agent:
-            yield fill(space, agent)
+            yield fill(space, agent, needs)
 
-    def fill(space, agent):
+    def fill(space, agent, needs):
         ids = {"ID": space.capture("kept")["id"]}
 
         def call(name, given):
             asked = {key: ids.get(value, value) if isinstance(value, str) else value for key, value in given.items()}
             return agent.portal.call(agent.mcp.call_tool, name, asked)
 
-        ids["SHARED"] = f"References/{space.name}.md"
-        rim.world.write(ids["SHARED"], "to be walked\n")
-        sharing = {"workspace": space.name, "paths": [ids["SHARED"]]}
-        rim.world.app.operations["share.add"](sharing, lambda _: None)
-        until(lambda: not call("kb_get", {"source_path": "SHARED"}).is_error)
-        if "graph" in FAMILIES:
+        if "propose_change" in needs:
+            ids["SHARED"] = f"References/{space.name}.md"
+            rim.world.write(ids["SHARED"], "to be walked\n")
+            sharing = {"workspace": space.name, "paths": [ids["SHARED"]]}
+            rim.world.app.operations["share.add"](sharing, lambda _: None)
+            until(lambda: not call("kb_get", {"source_path": "SHARED"}).is_error)
+        if "graph" in needs:
             assert not call("create_entities", {"entities": MADE}).is_error
             assert not call("create_relations", {"relations": [KNEW]}).is_error
-        if "memory" in FAMILIES:
+        if "memory" in needs:
             for memo in ("ONE", "TWO"):
                 ids[memo] = call("memory.save", {"content": f"memo {memo}"}).structured_content["memo_id"]
             assert not call("memory.relation.save", MEMOS).is_error
-        if "kb" in FAMILIES:
+        if "kb" in needs:
             for upload in ("BEGUN", "WHOLE"):
                 begun = call("kb_upload_start", {"filename": f"{space.name}.md", "total_size": 3})
                 ids[upload] = begun.structured_content["upload_id"]
@@ -179,7 +181,7 @@ def calls(rim):
 @pytest.fixture(scope="module")
 def reads(calls):
     """What calls a tool in one workspace that nothing changes."""
-    with calls() as call:
+    with calls(FAMILIES) as call:
         yield call
 
 
@@ -187,7 +189,7 @@ def reads(calls):
 def test_each_tool_logs_one_entry_for_each_file_and_a_log_that_fails_stops_those_that_write(
     rim, calls, reads, operation
 ):
-    with nullcontext(reads) if operation.scope == "read" else calls() as call:
+    with nullcontext(reads) if operation.scope == "read" else calls({FAMILY[operation.name], operation.name}) as call:
         writes = operation.scope == "write" and operation.name not in STAGING
         with unwritable(rim.world.app.opened.ledger):
             before = rim.files()
