@@ -22,9 +22,7 @@ NOTE = "---\nstatus: open\n---\n" + "".join(LINES)
 @pytest.fixture
 def world(tmp_path):
     world = World(tmp_path, review=ReviewSettings(suggest=True, table=False), git=GitSettings(commit=True))
-    world.git("init", "-q")
-    world.git("config", "user.name", "Ann")
-    world.git("config", "user.email", "ann@example.org")
+    world.init_git("Ann")
     world.write(PATH, NOTE)
     world.write("Captures/work/x.md", "---\nid: x\n---\nAn unrelated capture.\n")
     world.git("add", "-A")

@@ -23,9 +23,7 @@ pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="git is not 
 def world(tmp_path):
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", str(tmp_path / "bare")], check=True)
     made = World(tmp_path, git=GitSettings(commit=True, pull_s=60.0))
-    made.git("init", "-q", "-b", "main")
-    made.git("config", "user.name", "Ann")
-    made.git("config", "user.email", "ann@example.org")
+    made.init_git("Ann")
     made.write("Note.md", "one\n")
     made.git("add", "-A")
     made.git("commit", "-qm", "first")

@@ -98,9 +98,7 @@ def rim(tmp_path_factory):
     def fill(world):
         for path, text in PROPER.items():
             world.write(path, text)
-        world.git("init", "-q")
-        world.git("config", "user.name", "Ann")
-        world.git("config", "user.email", "ann@example.org")
+        world.init_git("Ann")
         world.git("add", "-A")
         world.git("commit", "-qm", "mine")
 

@@ -19,9 +19,7 @@ class Inbox:
     def __init__(self, folder: Any, **sections: Any) -> None:
         self.world = World(folder, **sections)
         self.found: dict[str, Findings[Any]] = {}
-        self.world.git("init", "-q", "-b", "main")
-        self.world.git("config", "user.name", "Ada")
-        self.world.git("config", "user.email", "ada@example.org")
+        self.world.init_git("Ada")
         self.world.write(".gitignore", ".trash\n")
         self.world.git("add", "-A")
         self.world.git("commit", "-q", "-m", "begin")

@@ -95,6 +95,12 @@ class World:
         """Wait until nothing is pending."""
         until(lambda: len(self.app.opened.sync.pending_paths) == 0, within)
 
+    def init_git(self, name: str) -> None:
+        """Put the vault under Git for this person: one process instead of three."""
+        self.git("init", "-q", "-b", "main")
+        with (self.vault / ".git/config").open("a") as config:
+            config.write(f"[user]\nname = {name}\nemail = {name.lower()}@example.org\n")
+
     def git(self, *words: str) -> str:
         return subprocess.run(
             ["git", "-C", str(self.vault), "-c", "user.name=Tester", "-c", "user.email=t@example.org", *words],

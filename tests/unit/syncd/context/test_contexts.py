@@ -415,9 +415,7 @@ def test_lines_that_do_not_fit_are_left_out_and_counted(tmp_path, monkeypatch):
 
 
 def test_a_context_is_committed_and_an_edit_of_it_is_left_to_the_owner(world):
-    world.git("init", "-q", "-b", "main")
-    world.git("config", "user.name", "Ada")
-    world.git("config", "user.email", "ada@example.org")
+    world.init_git("Ada")
     capture(world, FILTER)
     audit, seen = world.app.opened.audit, world.app.opened.audit.head.seq
     with acting_as(Author("daemon", "context")):

@@ -11,9 +11,7 @@ from tests.support.world import World
 @pytest.fixture
 def world(tmp_path):
     world = World(tmp_path)
-    world.git("init", "-q")
-    world.git("config", "user.name", "Ann")
-    world.git("config", "user.email", "ann@example.org")
+    world.init_git("Ann")
     world.write("Areas/Pond.md", "---\nid: pond\n---\n# Depth\n\nshallow, [heron](../Captures/default/Heron.md#x)\n")
     world.write("Daily/Today.md", "Saw [[Captures/default/Heron|one]] and [[Heron]].\n")
     world.write("Captures/default/Heron.md", capture())

@@ -25,9 +25,7 @@ CAPTURE = (
 @pytest.fixture
 def world(tmp_path):
     world = World(tmp_path)
-    world.git("init", "-q")
-    world.git("config", "user.name", "Ann")
-    world.git("config", "user.email", "ann@example.org")
+    world.init_git("Ann")
     world.write("Captures/default/Heron.md", CAPTURE)
     world.write("Captures/default/Pond.md", "---\nid: c2\n---\n[[Captures/default/Heron]] and [[Heron]]\n")
     world.write("Captures/default/Files/reed.png", b"\x89PNG")

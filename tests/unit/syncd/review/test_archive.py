@@ -19,9 +19,7 @@ def shared(tmp_path_factory):
     world = World(tmp_path_factory.mktemp("archive"))
     world.write("Home.md", HOME)
     world.write("Seen.md", "Nothing.\n")
-    world.git("init", "-q")
-    world.git("config", "user.name", "Ann")
-    world.git("config", "user.email", "ann@example.org")
+    world.init_git("Ann")
     world.git("add", "-A")
     world.git("commit", "-qm", "first")
     yield world
