@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import gc
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
@@ -52,7 +53,12 @@ class Source:
 @cache
 def _parsed(text: str) -> ast.Module:
     """Parse a module once, because every rule reads every module."""
-    return ast.parse(text)
+    gc.disable()
+    try:
+        return ast.parse(text)
+    finally:
+        gc.freeze()  # the tree stays to the end, so the garbage collector need not go through it again and again
+        gc.enable()
 
 
 @cache

@@ -18,6 +18,7 @@ from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, Cloudf
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
+from tests.support.fresh_ledger import put_ledger
 from tests.support.identity_provider import AUDIENCE, Team, unsigned
 
 MAPPED = {"ann@Example.org": "ann", "e367826f93b8d71185e03fe518aff3b4.access": "robot", "gone@example.org": "nobody"}
@@ -35,7 +36,7 @@ def team():
 @pytest.fixture
 def keys(tmp_path):
     tmp_path.chmod(0o700)
-    ledger = Ledger.open(tmp_path / "ledger.db")
+    ledger = Ledger.open(put_ledger(tmp_path))
     made = ApiKeys(ledger)
     made.create("ann", workspaces=["work"], scopes=["read"], now=now())
     made.create("robot", workspaces=None, now=now())
