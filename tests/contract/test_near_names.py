@@ -21,29 +21,29 @@ def refusal(world, operation, **given):
     return refused.value.message
 
 
-@pytest.mark.parametrize(
-    ("operation", "given", "near"),
-    [
-        ("get", {"id": "Heat pmup"}, "Heat pump"),
-        ("log", {"id": "Heat pmup"}, "Heat pump"),
-        ("undo", {"id": "Heat pmup"}, "Heat pump"),
-        ("delete", {"id": "heat"}, "Heat pump"),
-        ("promote", {"ids": ["Heat pmup"]}, None),
-        ("enrich", {"id": "Heat pmup"}, "Heat pump"),
-        ("review.show", {"id": "Heat pmup"}, "Heat pump"),
-        ("capture", {"content": "x", "workspace": "gardne"}, "garden"),
-        ("node.list", {"workspace": "gardne"}, "garden"),
-        ("key.revoke", {"name": "nobody"}, None),
-        ("job.run", {"name": "promotoin"}, "promotion"),
-    ],
-)
-def test_the_owner_is_told_the_nearest_name(world, operation, given, near):
-    if operation == "promote":
-        (failed,) = world.app.operations[operation](given, lambda _: None)["failed"]
-        assert 'Did you mean "Heat pump"?' in failed["error"]["message"]
-        return
-    message = refusal(world, operation, **given)
-    assert (f'Did you mean "{near}"?' in message) is (near is not None), message
+ASKED = [
+    ("get", {"id": "Heat pmup"}, "Heat pump"),
+    ("log", {"id": "Heat pmup"}, "Heat pump"),
+    ("undo", {"id": "Heat pmup"}, "Heat pump"),
+    ("delete", {"id": "heat"}, "Heat pump"),
+    ("promote", {"ids": ["Heat pmup"]}, None),
+    ("enrich", {"id": "Heat pmup"}, "Heat pump"),
+    ("review.show", {"id": "Heat pmup"}, "Heat pump"),
+    ("capture", {"content": "x", "workspace": "gardne"}, "garden"),
+    ("node.list", {"workspace": "gardne"}, "garden"),
+    ("key.revoke", {"name": "nobody"}, None),
+    ("job.run", {"name": "promotoin"}, "promotion"),
+]
+
+
+def test_the_owner_is_told_the_nearest_name(world):
+    for operation, given, near in ASKED:
+        if operation == "promote":
+            (failed,) = world.app.operations[operation](given, lambda _: None)["failed"]
+            assert 'Did you mean "Heat pump"?' in failed["error"]["message"], operation
+            continue
+        message = refusal(world, operation, **given)
+        assert (f'Did you mean "{near}"?' in message) is (near is not None), message
 
 
 def test_a_workspace_that_is_there_is_never_called_missing(world):

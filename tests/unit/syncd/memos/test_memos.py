@@ -149,14 +149,26 @@ def test_a_merge_is_that_of_rfc_7396():
         assert merge_patch(old, patch) == new
 
 
-@pytest.mark.parametrize("key", ["id", "version", "relations", "promote", "Review", "created_at", "type", "ＩＤ"])
-def test_a_key_that_memex_owns_is_refused(world, space, key):
+OWNED = [
+    "id",
+    "version",
+    "relations",
+    "promote",
+    "Review",
+    "created_at",
+    "type",
+    "ＩＤ",
+]
+
+
+def test_a_key_that_memex_owns_is_refused(world, space):
     record = save(space, "x")
     before = files(world)
-    for given in ({"memo_id": record.id}, {}):
-        with pytest.raises(InvalidArgument, match="belongs to Memex"):
-            save(space, "y", metadata={key: 1}, **given)
-    assert files(world) == before
+    for key in OWNED:
+        for given in ({"memo_id": record.id}, {}):
+            with pytest.raises(InvalidArgument, match="belongs to Memex"):
+                save(space, "y", metadata={key: 1}, **given)
+        assert files(world) == before, key
 
 
 def test_what_is_published_is_neither_set_nor_taken_away_by_an_agent(world, space):

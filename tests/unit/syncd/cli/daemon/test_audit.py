@@ -56,29 +56,32 @@ def test_what_was_written_is_a_table_newest_last(served, capfd):
     assert rows[2].endswith("Captures/default/three.md")
 
 
-@pytest.mark.parametrize(
-    ("asked", "expected"),
-    [
-        (["--key", "claude"], [1, 2]),
-        (["--key", "k1", "--workspace", "work"], [2]),
-        (["--tool", "capture"], [3]),
-        (["--call", "r1"], [1, 2]),
-        (["--surface", "mcp", "--limit", "1"], [2]),
-        (["--since", "1h"], [1, 2, 3]),
-        (["--until", "1h"], []),
-        (["--id", "nobody's"], []),
-        (["--id", "Captures/work/two.md"], [2]),
-        (["--before-entry", "3", "--limit", "1"], [2]),
-    ],
-)
-def test_a_script_gets_those_that_it_asks_for(served, capfd, asked, expected):
-    assert run_command(["audit", *asked, "--json"]) == 0
-    assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == expected
+ASKED = [
+    (["--key", "claude"], [1, 2]),
+    (["--key", "k1", "--workspace", "work"], [2]),
+    (["--tool", "capture"], [3]),
+    (["--call", "r1"], [1, 2]),
+    (["--surface", "mcp", "--limit", "1"], [2]),
+    (["--since", "1h"], [1, 2, 3]),
+    (["--until", "1h"], []),
+    (["--id", "nobody's"], []),
+    (["--id", "Captures/work/two.md"], [2]),
+    (["--before-entry", "3", "--limit", "1"], [2]),
+]
 
 
-@pytest.mark.parametrize("wrong", [["--surface", "web"], ["--limit", "0"], ["--since", "yesterday"], ["nonsense"]])
-def test_what_can_not_be_asked_is_refused(served, wrong):
-    assert run_command(["audit", *wrong]) == 2
+def test_a_script_gets_those_that_it_asks_for(served, capfd):
+    for asked, expected in ASKED:
+        assert run_command(["audit", *asked, "--json"]) == 0
+        assert [one["seq"] for one in json.loads(capfd.readouterr().out)] == expected, asked
+
+
+WRONG = [["--surface", "web"], ["--limit", "0"], ["--since", "yesterday"], ["nonsense"]]
+
+
+def test_what_can_not_be_asked_is_refused(served):
+    for wrong in WRONG:
+        assert run_command(["audit", *wrong]) == 2, wrong
 
 
 def test_an_entry_is_shown_with_what_it_changed(served, capfd):
@@ -97,29 +100,29 @@ def test_an_entry_is_shown_with_what_it_changed(served, capfd):
     assert "+one" in entry["diff"]
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (["--key", "nope"], "memex: the log has no entry with the key 'nope'; to see the known ones: memex key list\n"),
-        (
-            ["--tool", "nope", "--key", "claude"],
-            "memex: the log has no entry of the tool 'nope'; to see the known ones: memex audit (column tool)\n",
-        ),
-        (
-            ["--id", "no/pe.md"],
-            "memex: the log has no entry about the note 'no/pe.md'; to see the known ones: memex audit (column note)\n",
-        ),
-        (
-            ["--call", "nope"],
-            "memex: the log has no entry of the call 'nope'; to see the known ones: memex audit --json (field request)\n",
-        ),
-        (["--key", "claude", "--until", "2020-01-01"], ""),
-    ],
-)
-def test_an_unknown_value_of_a_filter_is_named(served, capfd, words, message):
-    assert run_command(["audit", *words]) == 0
-    out, err = capfd.readouterr()
-    assert (out, err) == ("no entries\n", message)
+UNKNOWN = [
+    (["--key", "nope"], "memex: the log has no entry with the key 'nope'; to see the known ones: memex key list\n"),
+    (
+        ["--tool", "nope", "--key", "claude"],
+        "memex: the log has no entry of the tool 'nope'; to see the known ones: memex audit (column tool)\n",
+    ),
+    (
+        ["--id", "no/pe.md"],
+        "memex: the log has no entry about the note 'no/pe.md'; to see the known ones: memex audit (column note)\n",
+    ),
+    (
+        ["--call", "nope"],
+        "memex: the log has no entry of the call 'nope'; to see the known ones: memex audit --json (field request)\n",
+    ),
+    (["--key", "claude", "--until", "2020-01-01"], ""),
+]
+
+
+def test_an_unknown_value_of_a_filter_is_named(served, capfd):
+    for words, message in UNKNOWN:
+        assert run_command(["audit", *words]) == 0
+        out, err = capfd.readouterr()
+        assert (out, err) == ("no entries\n", message)
 
 
 def test_an_unknown_workspace_is_reported(served, capfd):

@@ -119,21 +119,20 @@ def test_a_version_without_a_note_and_a_restore_that_nobody_confirms_are_refused
     assert "add --yes" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "reason"),
-    [
-        (["Nope"], "no note 'Nope'"),
-        (["Mine.md", "--to", "zzzz"], "Mine.md has no version 'zzzz'"),
-        (["--since", "2h", "--key", "nope"], "no key named 'nope' has written anything"),
-        (["--since", "2h", "--workspace", "nope"], "no workspace 'nope'"),
-        (["--since", "2h", "--workspace", "nope", "--yes"], "no workspace 'nope'"),
-        (["--since", "2h", "--workspace", "nope", "--dry-run"], "no workspace 'nope'"),
-    ],
-    ids=["a note", "a version", "a key", "a workspace", "a workspace, confirmed", "a workspace, as a trial"],
-)
-def test_an_unknown_name_is_reported_before_a_confirmation(world, capsys, words, reason):
-    assert ask(world, "undo", *words) == 4
-    assert reason in capsys.readouterr().err
+UNKNOWN = {
+    "a note": (["Nope"], "no note 'Nope'"),
+    "a version": (["Mine.md", "--to", "zzzz"], "Mine.md has no version 'zzzz'"),
+    "a key": (["--since", "2h", "--key", "nope"], "no key named 'nope' has written anything"),
+    "a workspace": (["--since", "2h", "--workspace", "nope"], "no workspace 'nope'"),
+    "a workspace, confirmed": (["--since", "2h", "--workspace", "nope", "--yes"], "no workspace 'nope'"),
+    "a workspace, as a trial": (["--since", "2h", "--workspace", "nope", "--dry-run"], "no workspace 'nope'"),
+}
+
+
+def test_an_unknown_name_is_reported_before_a_confirmation(world, capsys):
+    for what, (words, reason) in UNKNOWN.items():
+        assert ask(world, "undo", *words) == 4, what
+        assert reason in capsys.readouterr().err, what
 
 
 @pytest.fixture

@@ -264,32 +264,28 @@ def test_merge_markers_in_a_written_text_are_reported(world, note, capfd):
         assert "memex: merge-conflict: the text contains merge markers" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("--folder", "Projetcs/"), "memex: no notes in a folder 'Projetcs'. Did you mean \"Projects\"?\n"),
-        (("--folder", "Nope"), "memex: no notes in a folder 'Nope'\n"),
-        (("--namespace", "travle"), "memex: no notes in a namespace 'travle'. Did you mean \"travel\"?\n"),
-        (("--folder", "Projects", "--namespace", "travel"), ""),
-        (("--tag", "Nope"), "memex: no note has the tag 'nope'\n"),
-        (("--tag", "heatign"), "memex: no note has the tag 'heatign'. Did you mean \"heating\"?\n"),
-        (("--tag", "heating", "--collection", "memory"), ""),
-        (("--tag", "Heating/Pump", "--until", "9d"), ""),
-        (("--tag", "heating", "--scope", "captures"), ""),
-        (("--type", "file"), ""),
-    ],
-    ids=[
-        *("a folder", "no near folder", "a namespace", "both exist", "a tag", "a near tag", "a tag of notes"),
-        *("a nested tag", "a tag of another scope", "neither"),
-    ],
-)
-def test_a_search_without_hits_reports_a_folder_or_tag_that_no_note_has(world, capfd, words, message):
+FRUITLESS = {
+    "a folder": (("--folder", "Projetcs/"), "memex: no notes in a folder 'Projetcs'. Did you mean \"Projects\"?\n"),
+    "no near folder": (("--folder", "Nope"), "memex: no notes in a folder 'Nope'\n"),
+    "a namespace": (("--namespace", "travle"), "memex: no notes in a namespace 'travle'. Did you mean \"travel\"?\n"),
+    "both exist": (("--folder", "Projects", "--namespace", "travel"), ""),
+    "a tag": (("--tag", "Nope"), "memex: no note has the tag 'nope'\n"),
+    "a near tag": (("--tag", "heatign"), "memex: no note has the tag 'heatign'. Did you mean \"heating\"?\n"),
+    "a tag of notes": (("--tag", "heating", "--collection", "memory"), ""),
+    "a nested tag": (("--tag", "Heating/Pump", "--until", "9d"), ""),
+    "a tag of another scope": (("--tag", "heating", "--scope", "captures"), ""),
+    "neither": (("--type", "file"), ""),
+}
+
+
+def test_a_search_without_hits_reports_a_folder_or_tag_that_no_note_has(world, capfd):
     world.write("Projects/Pump.md", "heat #heating/pump\n")
     world.write("Captures/default/travel/Bag.md", "heat\n")
     world.run()
-    for shown, nothing in (((), "nothing found\n"), (("--json",), "[]\n")):
-        assert run_command(["search", "heat", *words, *shown]) == 0
-        assert capfd.readouterr() == (nothing, message)
+    for what, (words, message) in FRUITLESS.items():
+        for shown, nothing in (((), "nothing found\n"), (("--json",), "[]\n")):
+            assert run_command(["search", "heat", *words, *shown]) == 0, what
+            assert capfd.readouterr() == (nothing, message), what
 
 
 def test_a_list_of_captures_that_is_cut_says_so(world, note, capfd):
