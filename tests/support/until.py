@@ -9,15 +9,19 @@ from collections.abc import Callable
 from typing import TypeVar
 
 T = TypeVar("T")
+LONGEST = (
+    0.1  # seconds between two looks, unless a test wants more: some ask a daemon, which takes milliseconds of both
+)
 PATIENCE = 60.0  # seconds; a net that a busy machine does not fall into, for what takes a moment on a quiet one
 
 
 def until(holds: Callable[[], T], within: float = PATIENCE, *, pause: float = 0.02) -> T:
-    """Wait until `holds` returns a true value, and return the value."""
-    end = time.monotonic() + within
+    """Wait until `holds` returns a true value, and return the value; the longer it takes, the less often it is asked."""
+    began = time.monotonic()
     while not (value := holds()):
-        assert time.monotonic() < end, missed(holds, within, value)
-        time.sleep(pause)
+        waited = time.monotonic() - began
+        assert waited < within, missed(holds, within, value)
+        time.sleep(max(pause, min(waited / 10, LONGEST)))
     return value
 
 
