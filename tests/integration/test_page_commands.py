@@ -12,12 +12,14 @@ import click
 import pytest
 
 from syncd.cli.main import memex, run_command
+from syncd.settings.access import LimitsSettings
+from syncd.settings.settings import ServerSettings, SyncSettings
 from tests.documents import terminal_picture
 from tests.documents.page_blocks import Block, blocks, missing_lines, pages
-from tests.support.fast_daemon import Daemon
+from tests.support.local_daemon import serving
 from tests.support.paths import ROOT
 from tests.support.sample_files import docx, pdf
-from tests.support.world import until
+from tests.support.world import settings_of, until
 
 SHELL = [
     block
@@ -110,7 +112,8 @@ def home(tmp_path_factory):
         assert run("memex init ~/MyVault --git")[0] == 0
         (state,) = (folder / ".local/state/memex").iterdir()
         assert run("memex init ~/work --create --git off")[0] == 0
-        with Daemon(folder, vault=vault, state=state):
+        limits, sync = LimitsSettings(rate=0), SyncSettings(listing_s=3600.0)
+        with serving(settings_of(vault, state, server=ServerSettings(port=0), limits=limits, sync=sync)):
             assert run("memex use ~/MyVault")[0] == run("memex workspace create work")[0] == 0
             yield folder
 

@@ -45,10 +45,7 @@ class LocalMemex(PagedMemex):
         """Start the daemon, and wait until it is ready."""
         assert wait
         assert not options
-        app, stop = self._serving.enter_context(App(self.settings, embedder=fake_embedder())), threading.Event()
-        self.url = self._serving.enter_context(
-            _served(lambda told: app.serve(lambda ready: told(ready.url), stop), stop.set)
-        )
+        self.url = self._serving.enter_context(serving(self.settings))
         self.settled()
         return 0.0
 
@@ -68,6 +65,16 @@ class LocalMemex(PagedMemex):
         if code:
             raise Failed(code, said, complained)
         return said
+
+
+@contextlib.contextmanager
+def serving(settings: Settings) -> Iterator[str]:
+    """Run a daemon with these settings, and yield its address once it has listed the vault."""
+    stop = threading.Event()
+    with App(settings, embedder=fake_embedder()) as app:
+        with _served(lambda told: app.serve(lambda ready: told(ready.url), stop), stop.set) as url:
+            assert app.opened.sync.ready.wait(60)
+            yield url
 
 
 @contextlib.contextmanager
