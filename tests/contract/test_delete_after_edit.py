@@ -144,7 +144,7 @@ def test_a_note_that_a_person_has_just_edited_is_not_deleted_until_the_edit_is_r
     assert "person" in told["message"]
     assert without_stamps(file.read_bytes()) == without_stamps(raw)
     assert all(other.exists() for other in stored)
-    until(lambda: "code" not in delete(rim, id), 30, pause=0.2)
+    until(lambda: "code" not in delete(rim, id), 30, pause=0.5)
     assert not file.exists()
     assert not any(other.exists() for other in stored)
 
