@@ -8,10 +8,12 @@ import os
 import signal
 import time
 from collections.abc import Generator, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx2._transports import default as http
 
 from index.encoders.bundled_model import BundledEncoder
 from index.encoders.settings import BundledSettings
@@ -66,10 +68,11 @@ def pytest_collection() -> Generator[None, object, object]:
 
 
 def pytest_collection_finish() -> None:
-    """New indexes are copies from here on.
+    """New indexes are copies from here on, and all HTTP clients share what encryption needs: it takes 25 ms to make, and nothing is encrypted.
 
     What was imported stays to the end: the garbage collector need not go through it again and again."""
     fresh_index.copy_what_is_new()
+    http.create_ssl_context = cache(http.create_ssl_context)
     gc.freeze()
 
 

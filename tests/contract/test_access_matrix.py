@@ -30,7 +30,7 @@ from syncd.state.folder import LEDGER
 from syncd.state.ledger import Ledger
 from syncd.workspaces.api_keys import ApiKeys
 from tests.support.identity_provider import AUDIENCE, Team
-from tests.support.live_server import CRASH, PLAIN, SLOW, client, run, running
+from tests.support.live_server import CRASH, SLOW, client, run, running
 from tests.support.mcp_agent import member
 from tests.support.paths import ROOT
 from tests.support.tool_arguments import ARGUMENTS
@@ -213,7 +213,7 @@ def test_a_key_that_asks_too_fast_waits_its_turn_and_others_are_served(paced):
 
 def asked_often(rim, path, key):
     """The answers to many requests on one connection, so that they come fast."""
-    with httpx2.Client(verify=PLAIN, headers=rim.headers(key) if key else {}) as http:
+    with httpx2.Client(headers=rim.headers(key) if key else {}) as http:
         return [http.get(rim.url + path) for _ in range(200)]
 
 
@@ -252,7 +252,7 @@ def test_a_tool_that_can_not_wait_answers_so_that_a_model_reads_it(paced):
     ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 
     def call():
-        return httpx2.post(paced.url + "/mcp", headers=headers, json=ping, verify=PLAIN)
+        return httpx2.post(paced.url + "/mcp", headers=headers, json=ping)
 
     late = [answer.headers for answer in at_once(call, 60) if answer.status_code == 429]  # who goes on all the same
     assert late
@@ -296,7 +296,7 @@ def test_a_key_whose_calls_fill_its_queue_is_told_and_another_key_waits(paced):
         hasty = own_key(paced, "hasty")
         for _ in range(4):  # who hangs up leaves the queue, which would be full otherwise
             with pytest.raises(httpx2.ReadTimeout):
-                httpx2.post(f"{paced.url}/search", headers=paced.headers(hasty), json=asked, timeout=0.3, verify=PLAIN)
+                httpx2.post(f"{paced.url}/search", headers=paced.headers(hasty), json=asked, timeout=0.3)
         paced.encoder.gate.set()
         assert [one.result().status_code for one in (*busy, waits)] == [200] * (READERS + 1)
         assert sorted(one.result().status_code for one in late) == [200] * 2 + [429] * 3

@@ -8,7 +8,7 @@ import pytest
 
 from syncd.settings.access import LimitsSettings
 from tests.support.honest_load import Answers, agents_at_once, search_at_each_key, seconds_of, walk_over_pages
-from tests.support.live_server import PLAIN, running
+from tests.support.live_server import running
 
 NOTES = 130
 SLOWEST = 10.0  # seconds that 95 of 100 requests stay below, on a busy machine too
@@ -44,7 +44,7 @@ async def flood(rim, answers, connections):
     """One key asks on so many connections until it is stopped."""
 
     async def one():
-        async with httpx2.AsyncClient(base_url=rim.url, headers=rim.headers("two"), timeout=60, verify=PLAIN) as http:
+        async with httpx2.AsyncClient(base_url=rim.url, headers=rim.headers("two"), timeout=60) as http:
             while True:
                 answers.asked += 1
                 answer = await http.post("/search", json={"query": "harbour " * 200})

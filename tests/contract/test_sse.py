@@ -9,7 +9,7 @@ from uuid import UUID
 import httpx2
 import pytest
 
-from tests.support.live_server import PLAIN, running
+from tests.support.live_server import running
 
 HELLO = {
     "protocolVersion": "2025-06-18",
@@ -38,7 +38,7 @@ class Connection:
         """The answer to the POST itself."""
         path = self.path.replace(self.session, session or self.session)
         sent = self._rim.headers(key or self._key, **headers)
-        return httpx2.post(self._rim.url + path, json={"jsonrpc": "2.0"} | message, headers=sent, verify=PLAIN)
+        return httpx2.post(self._rim.url + path, json={"jsonrpc": "2.0"} | message, headers=sent)
 
     def ask(self, method, params, **headers):
         """What the stream tells of a request."""
@@ -58,7 +58,7 @@ class Connection:
 @contextmanager
 def connected(rim, key, **headers):
     sent = rim.headers(key, **headers) | {"accept": "text/event-stream"}
-    with httpx2.stream("GET", rim.url + "/sse", headers=sent, timeout=20, verify=PLAIN) as stream:
+    with httpx2.stream("GET", rim.url + "/sse", headers=sent, timeout=20) as stream:
         assert stream.status_code == 200
         yield Connection(rim, key, stream)
 
@@ -79,7 +79,7 @@ def contents(rim, workspace):
 )
 def test_a_connection_without_a_workspace_that_is_there_is_refused_in_one_way(rim, key, workspace):
     sent = {} if workspace is None else {"x-memory-workspace": workspace}
-    with httpx2.stream("GET", rim.url + "/sse", headers=rim.headers(key) | sent, timeout=5, verify=PLAIN) as stream:
+    with httpx2.stream("GET", rim.url + "/sse", headers=rim.headers(key) | sent, timeout=5) as stream:
         assert stream.status_code == 404
         error = json.loads(stream.read())["error"]
     assert error["code"] == "NOT_FOUND"
@@ -90,7 +90,7 @@ def test_a_connection_without_a_workspace_that_is_there_is_refused_in_one_way(ri
 
 def test_a_question_for_the_headers_alone_opens_no_connection(rim):
     sent = rim.headers("work") | {"accept": "text/event-stream"}
-    with httpx2.Client(base_url=rim.url, headers=sent, timeout=20, verify=PLAIN) as client:
+    with httpx2.Client(base_url=rim.url, headers=sent, timeout=20) as client:
         assert client.head("/sse").headers["content-type"].startswith("text/event-stream")
         assert client.get("/healthz").status_code == 200  # over the same connection
 

@@ -11,7 +11,7 @@ from typing import Any, Final, Self
 
 import httpx2
 
-from tests.support.live_server import PLAIN, Rim
+from tests.support.live_server import Rim
 
 SENTENCE: Final = "where is the harbour pilot's licence kept"
 HELLO: Final = {
@@ -47,7 +47,7 @@ class Client:
 
     def __init__(self, rim: Rim, key: str, answers: Answers) -> None:
         named = {"x-memory-workspace": "work", "accept": "application/json, text/event-stream"}
-        self._http = httpx2.AsyncClient(base_url=rim.url, headers=rim.headers(key) | named, timeout=60, verify=PLAIN)
+        self._http = httpx2.AsyncClient(base_url=rim.url, headers=rim.headers(key) | named, timeout=60)
         self._answers = answers
         self._session: dict[str, str] = {}
         self._ids = itertools.count(1)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-import ssl
 import sys
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
@@ -38,7 +37,6 @@ from tests.support.world import PROMPT, World
 T = TypeVar("T")
 STATIC_MCP, STATIC_REST = "kb-mcp-secret-01", "kb-rest-secret-01"
 UNLIMITED = LimitsSettings(rate=0, failures=0)  # a test asks faster than any agent
-PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # nothing here is encrypted, and the default takes 25 ms to make
 # Files change when a test changes them, not when a job is due.
 UNSUGGESTED = ReviewSettings(suggest=False, table=False)
 UNWRITTEN = ContextSettings(tokens=0)
@@ -100,7 +98,7 @@ class Rim:
 
     def rest(self, method: str, path: str, *, key: str | None = "full", **options: Any) -> httpx2.Response:
         headers = (self.headers(key) if key else {}) | options.pop("headers", {})
-        return httpx2.request(method, self.url + path, headers=headers, timeout=30, verify=PLAIN, **options)
+        return httpx2.request(method, self.url + path, headers=headers, timeout=30, **options)
 
     def files(self) -> dict[str, bytes]:
         """Return every file of the vault."""
@@ -319,7 +317,7 @@ async def client(
             yield made
     else:
         async with (
-            httpx2.AsyncClient(headers=sent, timeout=30, verify=PLAIN) as http,
+            httpx2.AsyncClient(headers=sent, timeout=30) as http,
             Client(streamable_http_client(rim.url + path, http_client=http), **options) as made,
         ):
             yield made

@@ -19,7 +19,7 @@ from mcp_server.server import build_app
 from syncd.remote.push_webhook import PushWebhook, drop_secret, make_secret
 from syncd.settings.access import LimitsSettings
 from syncd.state.ledger import Ledger
-from tests.support.live_server import PLAIN, running
+from tests.support.live_server import running
 
 PAYLOAD = json.dumps(
     {"ref": "refs/heads/--upload-pack=x", "repository": {"clone_url": "https://evil.example/"}}
@@ -38,7 +38,7 @@ def headers(secret, body=PAYLOAD, *, forge="github", event="push", delivery="d-1
 
 
 def post(rim, sent, body=PAYLOAD, **options):
-    return httpx2.post(rim.url + "/hooks/git", content=body, headers=sent, timeout=30, verify=PLAIN, **options)
+    return httpx2.post(rim.url + "/hooks/git", content=body, headers=sent, timeout=30, **options)
 
 
 class Told:

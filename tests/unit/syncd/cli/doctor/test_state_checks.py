@@ -27,7 +27,7 @@ from syncd.state.ledger_schema import SCHEMA
 from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import VaultClaim
 from tests.support.clinic import only
-from tests.support.live_server import PLAIN, running
+from tests.support.live_server import running
 
 # The state folder
 
@@ -154,7 +154,7 @@ def test_no_daemon_is_advice(clinic):
 
 @pytest.mark.slow
 def test_a_daemon_that_others_ask_often_is_well(tmp_path):
-    with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client(verify=PLAIN) as http:
+    with running(tmp_path, limits=LimitsSettings()) as rim, httpx2.Client() as http:
         context = DoctorContext(rim.world.app.settings, {}, os.getpid(), rim.world.app.health.status(None))
         assert {http.get(f"{rim.url}/{path}").status_code for path in ("healthz", "readyz") * 60} == {200}
         daemon = [one for one in state_checks.check_daemon(context) if one.check == "daemon"]
