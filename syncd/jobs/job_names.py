@@ -1,7 +1,6 @@
 """Give each background job the name by which people know it; programs and the API use its key.
 
-Law, tested: every job of the daemon has a name, no two are equal, and the key, an earlier key and the name lead to the
-key."""
+Law, tested: every job of the daemon has a name, no two are equal, and the key and the name lead to the key."""
 
 from __future__ import annotations
 
@@ -32,8 +31,6 @@ NAMES: Final[Mapping[str, str]] = {
     "ticked proposals": "carry out ticked proposals",
     "uploads": "remove unfinished uploads",
 }
-# The keys that earlier versions had for some jobs: scripts may use them, and the ledger has runs under them.
-OLD_KEYS: Final[Mapping[str, str]] = {"manual moves": "drags", "old versions": "what was", "ticked proposals": "ticks"}
 _WORDS: Final = str.maketrans("-_", "  ")  # `list-the-vault` is one word for a shell
 
 
@@ -48,6 +45,6 @@ def shell_word(key: str) -> str:
 
 
 def find_key(text: str, keys: Collection[str]) -> str | None:
-    """Return the key of the job with this name, key or earlier key, in any spelling; None when there is no such job."""
+    """Return the key of the job with this name or key, in any spelling; None when there is no such job."""
     wanted = fold(text.translate(_WORDS)).strip()
-    return next((key for key in keys if wanted in map(fold, (key, job_name(key), OLD_KEYS.get(key, key)))), None)
+    return next((key for key in keys if wanted in map(fold, (key, job_name(key)))), None)

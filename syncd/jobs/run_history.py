@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from syncd.jobs.job_names import OLD_KEYS
 from syncd.state import named_values
 from syncd.state.ledger import Ledger
 
@@ -31,16 +30,15 @@ class RunHistory:
 
     def add(self, job: str, run: Run) -> None:
         """Store `run`, and delete the oldest runs beyond `KEPT`. Raises Unavailable when it can't be written."""
-        keys = job, OLD_KEYS.get(job, job)
         with self._ledger.transaction():
             self._ledger.execute(
                 "INSERT INTO job_runs (job, started_at, seconds, error) VALUES (?, ?, ?, ?)",
                 (job, run.started_at, run.seconds, run.error),
             )
             self._ledger.execute(
-                "DELETE FROM job_runs WHERE job IN (?, ?) AND id NOT IN "
-                "(SELECT id FROM job_runs WHERE job IN (?, ?) ORDER BY id DESC LIMIT ?)",
-                (*keys, *keys, KEPT),
+                "DELETE FROM job_runs WHERE job = ? AND id NOT IN "
+                "(SELECT id FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?)",
+                (job, job, KEPT),
             )
 
     def known_since(self, job: str, now: int) -> int:
@@ -54,7 +52,7 @@ class RunHistory:
         return now if known_at is None else int(known_at)
 
     def runs_of(self, job: str, limit: int = KEPT) -> list[Run]:
-        """Return the runs of `job`, newest first, with those under its earlier key."""
-        asked = "SELECT started_at, seconds, error FROM job_runs WHERE job IN (?, ?) ORDER BY id DESC LIMIT ?"
-        rows = self._ledger.query(asked, (job, OLD_KEYS.get(job, job), limit))
+        """Return the runs of `job`, newest first."""
+        asked = "SELECT started_at, seconds, error FROM job_runs WHERE job = ? ORDER BY id DESC LIMIT ?"
+        rows = self._ledger.query(asked, (job, limit))
         return [Run(*row) for row in rows]

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from index.errors import InvalidArgument, MemexError, NotFound
+from index.errors import InvalidArgument, MemexError
 from index.names import did_you_mean, pluralize
 from index.query import filter_key
 from index.timings import now_ms
@@ -226,8 +226,6 @@ def delete(id: str, workspace: str | None, yes: bool) -> None:
 def _confirm_deletion(wanted: Mapping[str, Any]) -> str:
     """Ask whether to delete the capture that is meant, with its title, and return its path. Raises NotFound without a question."""
     note = ask("get", {**wanted, "scope": "captures", "passages": False})
-    if note.get("scope", "captures") != "captures":  # an older daemon also looks among the notes of the vault
-        raise NotFound(f"no capture {wanted['id']!r}; this command does not change notes of the vault")
     path = str(note["path"])
     title = f"{result_text.line(note['title'], 100)!r} " if note.get("title") else ""
     confirm(f"Delete the capture {title}({result_text.line(path, 300)})?", yes=False)

@@ -16,8 +16,7 @@ from syncd.cli.terminal import result_text
 
 Word: TypeAlias = Literal["keep", "approve", "dismiss"]
 WORDS: Final[tuple[Word, ...]] = ("keep", "approve", "dismiss")
-# "discard" is the former word, which an editor's script may still write.
-OTHER_WORDS: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss", "discard": "dismiss"}
+OTHER_WORDS: Final[Mapping[str, Word]] = {"k": "keep", "a": "approve", "d": "dismiss"}
 ROOT: Final = "/"  # stands for the root of the vault in the file
 CHANGE: Final = "change"  # the type of a capture that proposes a change of a note
 ARROW: Final = "->"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from syncd.jobs.job_names import NAMES, OLD_KEYS, find_key, job_name, shell_word
+from syncd.jobs.job_names import NAMES, find_key, job_name, shell_word
 from tests.support.world import World
 
 
@@ -18,8 +18,7 @@ def test_every_job_of_the_daemon_has_a_name_of_its_own(tmp_path):
 
 
 @pytest.mark.parametrize("key", NAMES)
-def test_a_name_in_any_spelling_and_the_old_key_lead_to_the_job(key):
-    old = OLD_KEYS.get(key, key)
+def test_a_key_or_a_name_in_any_spelling_leads_to_the_job(key):
     spellings = (
         key,
         key.replace(" ", "-"),
@@ -27,8 +26,6 @@ def test_a_name_in_any_spelling_and_the_old_key_lead_to_the_job(key):
         job_name(key),
         shell_word(key),
         job_name(key).upper(),
-        old,
-        old.replace(" ", "-"),
     )
     assert {find_key(text, NAMES) for text in spellings} == {key}
 

@@ -51,14 +51,6 @@ def test_a_run_that_can_t_be_recorded_has_ended_all_the_same(kept, monkeypatch):
     jobs.stop()
 
 
-def test_runs_under_the_earlier_key_of_a_job_are_its_runs(kept):
-    kept.add("what was", Run(1, 0.1, "disk full"))
-    assert kept.runs_of("old versions") == [Run(1, 0.1, "disk full")]
-    for number in range(KEPT):
-        kept.add("old versions", Run(number + 2, 0.1, ""))
-    assert [run.started_at for run in kept.runs_of("old versions", KEPT + 1)] == list(range(KEPT + 1, 1, -1))
-
-
 def test_only_so_many_runs_of_a_job_are_kept(kept):
     for number in range(KEPT + 10):
         kept.add("a", Run(number, 1.0, ""))

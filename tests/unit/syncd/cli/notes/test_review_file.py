@@ -76,7 +76,6 @@ def test_a_file_that_nobody_changed_decides_nothing_whatever_the_captures_say(ca
         ("approve a1  Roof door  ->", decision("a1", "approve", None)),
         ("d a1 whatever stands here", decision("a1", "dismiss", None)),
         ("  dismiss a1", decision("a1", "dismiss", None)),
-        ("discard a1", decision("a1", "dismiss", None)),
     ],
 )
 def test_a_changed_line_is_a_decision(line, wish):
