@@ -9,7 +9,6 @@ import json
 import os
 import shutil
 import signal
-import socket
 import stat
 import tempfile
 import time
@@ -59,12 +58,10 @@ STARTING_S = 2.0  # a newer folder may belong to a demo that has not locked it y
 
 @dataclass(frozen=True, slots=True)
 class DemoAddress:
-    """Hold the port of the demo and the client key, which opens only the demo's workspace."""
+    """Hold the port of the demo and the client key, which opens only the demo's workspace and was shown to somebody."""
 
     port: int
     key: str
-    # Whether a demo has printed the key; not if stdout was closed, or the demo was killed before.
-    is_shown: bool = True
 
 
 @click.command(cls=Command)
@@ -91,7 +88,8 @@ def demo(folder: str | None, port: int | None) -> None:
         vault = root / "Demo vault"
         set_flag("vault.path", str(vault))
         set_flag("state", flags().get("state") or str(root / "state"))
-        set_flag("server.port", port)
+        address = read_address(state_home(os.environ) / ADDRESS)
+        set_flag("server.port", address.port if address and port is None else port)
         set_log_format()
         if not vault.exists():
             with as_file(files("vault_fixtures") / "demo") as source:
@@ -100,12 +98,9 @@ def demo(folder: str | None, port: int | None) -> None:
                 from syncd.installation.vault_setup import put_under_git
 
                 put_under_git(vault)
-        address = read_address(state_home(os.environ) / ADDRESS)
-        chosen = _choose_port(load_settings(), address)
+        chosen = load_settings()
         key = _install_key(chosen, address)
-        if kept := port_to_keep(chosen.server.port, address, is_named=port is not None):
-            _keep_address(DemoAddress(kept, key, is_shown=address is not None and address.is_shown))
-        announce = partial(_announce, address=address, key=key, as_json=wants_json())
+        announce = partial(_announce, address=address, key=key, is_named=port is not None, as_json=wants_json())
         run(chosen, announce, any_port=port is None)
 
 
@@ -122,10 +117,20 @@ def refuse_vault(root: Path) -> None:
         )
 
 
-def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: str, *, as_json: bool = False) -> None:
-    """Print how to connect to the demo. The demo that shows the key keeps that and its port: later demos do not show the key again."""
+def _announce(
+    chosen: Settings,
+    ready: Ready,
+    address: DemoAddress | None,
+    key: str,
+    *,
+    is_named: bool = False,
+    as_json: bool = False,
+) -> None:
+    """Print how to connect to the demo. The demo that shows the key keeps that and its port: later demos do not show the key again.
+
+    A port that stands in for a taken one is not kept if lines to paste already name another; a named one is (`is_named`)."""
     port = urlsplit(ready.url).port or 0
-    if address and address.is_shown:
+    if address:
         connection = (
             "Lines that you pasted for an earlier demo keep working."
             if address.port == port
@@ -143,8 +148,8 @@ def _announce(chosen: Settings, ready: Ready, address: DemoAddress | None, key: 
         print_address_json(chosen, ready, shown_key)
     else:
         print_connect_help(chosen, ready, QUERY, connection)
-    if shown_key and chosen.server.port:
-        _keep_address(DemoAddress(port, key, is_shown=reaches_stdout()))
+    if chosen.server.port and (is_named if address else reaches_stdout()):
+        _keep_address(DemoAddress(port, key))
 
 
 @contextmanager
@@ -182,30 +187,6 @@ def remove_left_folders(above: Path) -> None:
                 shutil.rmtree(folder)
 
 
-def _choose_port(chosen: Settings, address: DemoAddress | None) -> Settings:
-    """Return the settings with the port of the last demo, or the usual port; pick a free port if it is taken, and report it."""
-    if "--port" in chosen.origins.get("server.port", ""):
-        return chosen
-    wanted = address.port if address else chosen.server.port
-    port = next((port for port in (wanted, chosen.server.port) if is_port_free(chosen.server.host, port)), 0)
-    port = port or pick_free_port(chosen.server.host)
-    if address and address.is_shown and port != wanted:
-        print_message(
-            f"memex: port {wanted} of the last demo is taken; in the lines that you pasted, change the port to {port}"
-        )
-    set_flag("server.port", port)
-    return load_settings()
-
-
-def port_to_keep(port: int, address: DemoAddress | None, *, is_named: bool) -> int:
-    """Return the port of the next demos; 0 = none is kept. `port`: of this demo, 0 if the system picks it; `is_named`: with --port.
-
-    A port that stands in for a taken one is kept only if no earlier demo has shown its port in lines to paste."""
-    if address is None or not address.is_shown:
-        return port
-    return port or address.port if is_named else address.port
-
-
 def _install_key(chosen: Settings, address: DemoAddress | None) -> str:
     """Install the client key of the last demo, or a new one, and return it."""
     from syncd.installation.vault_setup import install_client_key, set_up_vault
@@ -237,27 +218,9 @@ def read_address(file: Path) -> DemoAddress | None:
             if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mode & 0o077:
                 return None
             noted = json.loads(stream.read(4096))
-        port, key, is_shown = noted["port"], noted["key"], noted.get("is_shown", True)
+        port, key = noted["port"], noted["key"]
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     if type(port) is not int or not 0 < port < 65_536 or not isinstance(key, str) or not SECRET.fullmatch(key):
         return None
-    return DemoAddress(port, key, is_shown is not False)
-
-
-def is_port_free(host: str, port: int) -> bool:
-    """Check whether no process listens on this port."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError:
-            return False
-    return True
-
-
-def pick_free_port(host: str) -> int:
-    """Return a port on which no process listens."""
-    with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
-        probe.bind((host, 0))
-        return int(probe.getsockname()[1])
+    return DemoAddress(port, key)

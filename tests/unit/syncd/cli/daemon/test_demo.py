@@ -4,59 +4,24 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import time
 
-import click
 import pytest
 
 from index.errors import InvalidArgument
 from syncd.cli.daemon.demo import (
     PREFIX,
     DemoAddress,
-    _choose_port,
-    demo,
-    port_to_keep,
     read_address,
     refuse_vault,
     remove_left_folders,
 )
 from syncd.cli.framework.command_outcome import CONFIG
-from syncd.cli.framework.commands import load_settings, set_flag
 from syncd.cli.main import run_command
 from syncd.state.process_lock import ProcessLock
 from syncd.state.vault_claim import VaultClaim
 
 KEY = "mx_0123456789ab_" + "0" * 64
-
-
-@pytest.mark.parametrize(
-    ("port", "known", "is_named", "kept"),
-    [
-        pytest.param(8765, None, False, 8765, id="the first demo"),
-        pytest.param(41_000, None, False, 41_000, id="the first demo, beside a daemon"),
-        pytest.param(8765, 8765, False, 8765, id="the usual port"),
-        pytest.param(41_000, 8765, False, 8765, id="a stand-in, as another demo runs"),
-        pytest.param(9000, 8765, True, 9000, id="a named port"),
-        pytest.param(0, 8765, True, 8765, id="a port that the system picks"),
-        pytest.param(0, None, True, 0, id="a first port that the system picks"),
-        pytest.param(41_000, -8765, False, 41_000, id="after a demo that showed its port to nobody"),
-    ],
-)
-def test_a_stand_in_does_not_take_the_place_of_the_usual_port(port, known, is_named, kept):
-    address = DemoAddress(abs(known), KEY, is_shown=known > 0) if known else None
-    assert port_to_keep(port, address, is_named=is_named) == kept
-
-
-@pytest.mark.parametrize("is_shown", [True, False])
-def test_a_taken_port_is_reported_only_if_a_demo_has_shown_it(is_shown, tmp_path, monkeypatch, capfd):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    with socket.create_server(("127.0.0.1", 0)) as other, click.Context(demo):
-        set_flag("vault.path", str(tmp_path))
-        taken = other.getsockname()[1]
-        chosen = _choose_port(load_settings(), DemoAddress(taken, KEY, is_shown=is_shown))
-    assert chosen.server.port not in (0, taken)
-    assert ("the lines that you pasted" in capfd.readouterr().err) == is_shown
 
 
 def write(file, text, mode=0o600):

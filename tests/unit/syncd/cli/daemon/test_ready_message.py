@@ -62,7 +62,10 @@ def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd, tmp_
         out = capfd.readouterr().out
         assert says in out
         assert not SECRET.search(out)
-        assert demo.read_address(file) == address, "the port that is used"
+        assert demo.read_address(file) == address, "the port in the lines that were pasted"
+    named = SimpleNamespace(**vars(ready) | {"url": "http://127.0.0.1:3"})
+    demo._announce(settings, named, address, DEMO_KEY, is_named=True)
+    assert demo.read_address(file) == replace(address, port=3), "the port that was named"
 
 
 @pytest.mark.parametrize("stdout", ["closed", "a pipe without a reader"])
@@ -77,11 +80,10 @@ def test_a_key_that_nobody_could_see_is_shown_by_the_next_demo(world, ready, tmp
     with os.fdopen(number, "w") as stream, monkeypatch.context() as patch:
         patch.setattr("sys.stdout", stream)
         demo._announce(settings, ready, None, DEMO_KEY, as_json=as_json)
-    unseen = demo.read_address(file)
-    assert unseen == demo.DemoAddress(1, DEMO_KEY, is_shown=False)
+    assert demo.read_address(file) is None
     with (tmp_path / "out").open("w") as stream, monkeypatch.context() as patch:
         patch.setattr("sys.stdout", stream)
-        demo._announce(settings, ready, unseen, DEMO_KEY, as_json=as_json)
+        demo._announce(settings, ready, None, DEMO_KEY, as_json=as_json)
     assert DEMO_KEY in (tmp_path / "out").read_text()
     assert demo.read_address(file) == demo.DemoAddress(1, DEMO_KEY)
 
