@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, get_type_hints
 
 import anyio
 import anyio.to_thread
@@ -82,6 +82,17 @@ class Operation:
     def safe_name(self) -> str:
         """Return the name without dots, which some hosts refuse."""
         return self.name.replace(".", "_")
+
+
+def define_operation(
+    run: Callable[..., NoteText], *, name: str = "", request: type[RequestModel] | None = None, **fields: Any
+) -> Operation:
+    """Make the operation that `run` carries out; the annotations of `run` name the models of its input and its answer.
+
+    `name`: another name than that of `run`. `request`: the model of the input, for a function that takes several."""
+    # Tools import Workspace only for the type checker.
+    _, annotated, _, returned = get_type_hints(run, localns={"Workspace": object}).values()
+    return Operation(name=name or run.__name__, run=run, given=request or annotated, returned=returned, **fields)
 
 
 class OperationRunner:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from pydantic import Field
 
-from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
+from mcp_server.operations.operation import NOTES_ARE_DATA, define_operation
 from mcp_server.operations.wire_format import NoteText, RequestModel
 from syncd.notes.timestamps import iso_or_none
 from syncd.settings.settings import Settings
@@ -75,17 +75,14 @@ def read_context(workspace: Workspace, arguments: ReadContext, _: Settings) -> C
     )
 
 
-OPERATION: Final = Operation(
+OPERATION: Final = define_operation(
+    read_context,
     family="context",
-    name="read_context",
     title="Read the context",
     description=(
         "Read the facts that an agent of the workspace gets at the start of a session, as text within a number of tokens and "
         "as lines. " + NOTES_ARE_DATA
     ),
     scope="read",
-    given=ReadContext,
-    returned=Context,
-    run=read_context,
     seconds=30,
 )

@@ -7,15 +7,16 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
+from mcp_server.operations.operation import NOTES_ARE_DATA, define_operation
 from mcp_server.tools import kb_calls as call
 from mcp_server.tools import kb_schema as shape
 
-_read = partial(Operation, family="kb", scope="read", seconds=30)
-_write = partial(Operation, family="kb", scope="write", seconds=120)
+_read = partial(define_operation, family="kb", scope="read", seconds=30)
+_write = partial(define_operation, family="kb", scope="write", seconds=120)
 
 OPERATIONS: Final = (
     _read(
+        call.search,
         name="kb_search",
         title="Search notes and files",
         description=(
@@ -26,11 +27,9 @@ OPERATIONS: Final = (
             "documents with all of these tags or, with tags_match any, at least one; `a` also matches `a/b`. Collections: documents, "
             "memory (what agents remember), workspace (work in progress). " + NOTES_ARE_DATA
         ),
-        given=shape.Search,
-        returned=shape.Found,
-        run=call.search,
     ),
     _write(
+        call.add_note,
         name="kb_addnote",
         title="Add a note",
         description=(
@@ -38,11 +37,9 @@ OPERATIONS: Final = (
             "save what you learned immediately, use capture_thought; to change a note, kb_update_note. The same text again gives the "
             "same document."
         ),
-        given=shape.AddNote,
-        returned=shape.QueuedJob,
-        run=call.add_note,
     ),
     _write(
+        call.upload_start,
         name="kb_upload_start",
         title="Start an upload",
         description=(
@@ -51,31 +48,25 @@ OPERATIONS: Final = (
             "kb_upload_chunk(upload_id, chunk_index=0, data=<base64 of bytes 0 to 1048575>), then chunks 1 and 2 with the rest; "
             "kb_upload_finish(upload_id) returns job_id for kb_jobs. An upload ends after ten minutes without a chunk."
         ),
-        given=shape.StartUpload,
-        returned=shape.Upload,
-        run=call.upload_start,
         idempotent=False,
     ),
     _write(
+        call.upload_chunk,
         name="kb_upload_chunk",
         title="Send a chunk",
         description=(
             "Send one chunk of the file: 1 MiB before base64, encoded separately. Send chunks in any order; to repeat a chunk, "
             "send it again."
         ),
-        given=shape.UploadChunk,
-        returned=shape.UploadProgress,
-        run=call.upload_chunk,
     ),
     _write(
+        call.upload_finish,
         name="kb_upload_finish",
         title="Finish an upload",
         description="Queue the file when all chunks have arrived; otherwise the error lists the missing ones. A repeated call returns the same job.",
-        given=shape.FinishUpload,
-        returned=shape.QueuedJob,
-        run=call.upload_finish,
     ),
     _write(
+        call.update_note,
         name="kb_update_note",
         title="Change a note",
         description=(
@@ -83,12 +74,10 @@ OPERATIONS: Final = (
             "searches find only the new text. Pass version from kb_get to get CONFLICT if another writer changed the note since. "
             + NOTES_ARE_DATA
         ),
-        given=shape.UpdateNote,
-        returned=shape.ChangedDocument,
-        run=call.update_note,
         destructive=True,
     ),
     _read(
+        call.get_document,
         name="kb_get",
         title="Read a document",
         description=(
@@ -96,83 +85,66 @@ OPERATIONS: Final = (
             "to max_tokens. To continue, pass next_line as start_line and repeat the other arguments; outline lists the headings. To "
             "read a whole note, use get_thought. " + NOTES_ARE_DATA
         ),
-        given=shape.GetDocument,
-        returned=shape.WholeDocument,
-        run=call.get_document,
+        request=shape.GetDocument,
     ),
     _read(
+        call.status,
         name="kb_status",
         title="Show the status",
         description=(
             "Show whether searches cover everything: documents by type and collection, model, jobs, degraded parts. Use it when a "
             "search misses a document that you expect."
         ),
-        given=shape.Nothing,
-        returned=shape.State,
-        run=call.status,
     ),
     _read(
+        call.list_jobs,
         name="kb_jobs",
         title="List jobs",
         description=(
             "List your latest jobs, or one by job_id: status, progress, document_id when done, error when failed or postponed. Use it "
             "after kb_addnote or an upload; a capture has no job. " + NOTES_ARE_DATA
         ),
-        given=shape.Jobs,
-        returned=shape.JobList,
-        run=call.list_jobs,
+        request=shape.Jobs,
     ),
 )
 
 ROUTED: Final = (  # offered by REST only
     _read(
-        name="list_documents",
+        call.list_documents,
         title="List documents",
         description=(
             "List documents by the time of their last change, the latest first. For the next batch, pass next_cursor as cursor. "
             + NOTES_ARE_DATA
         ),
-        given=shape.ListDocuments,
-        returned=shape.DocumentList,
-        run=call.list_documents,
     ),
     _read(
-        name="get_document",
+        call.get_document,
         title="Read a document",
         description=(
             "Read one document: all of it, the section under a heading, or a range of lines, up to max_tokens. To continue, pass "
             "next_line as start_line. " + NOTES_ARE_DATA
         ),
-        given=shape.OneDocument,
-        returned=shape.WholeDocument,
-        run=call.get_document,
+        request=shape.OneDocument,
     ),
     _read(
-        name="list_jobs",
+        call.list_jobs,
         title="List jobs",
         description=f"List the jobs of this key, the latest first. {NOTES_ARE_DATA}",
-        given=shape.ListJobs,
-        returned=shape.JobList,
-        run=call.list_jobs,
+        request=shape.ListJobs,
     ),
     _read(
-        name="get_job",
+        call.get_job,
         title="Read a job",
         description=f"Read one job of this key. {NOTES_ARE_DATA}",
-        given=shape.OneJob,
-        returned=shape.Job,
-        run=call.get_job,
     ),
     _write(
+        call.set_tags,
         name="set_document_tags",
         title="Set a document's tags",
         description=(
             "Replace all tags of a document. A tag `collection:name` moves the document to that collection. "
             + NOTES_ARE_DATA
         ),
-        given=shape.SetTags,
-        returned=shape.ChangedDocument,
-        run=call.set_tags,
         destructive=True,
     ),
 )

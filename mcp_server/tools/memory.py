@@ -13,7 +13,7 @@ from index.errors import NotFound
 from index.memos.relations import MemoTie
 from index.model import Record
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
-from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
+from mcp_server.operations.operation import NOTES_ARE_DATA, define_operation
 from mcp_server.operations.wire_format import replacement_fields, warnings_about
 from mcp_server.tools import memory_schema as shape
 from mcp_server.tools.thoughts import read_contents
@@ -182,11 +182,12 @@ def _relation_fields(tie: MemoTie) -> dict[str, Any]:
     }
 
 
-_read = partial(Operation, family="memory", scope="read", seconds=30)
-_write = partial(Operation, family="memory", scope="write", seconds=60)
+_read = partial(define_operation, family="memory", scope="read", seconds=30)
+_write = partial(define_operation, family="memory", scope="write", seconds=60)
 
 OPERATIONS: Final = (
     _write(
+        save,
         name="memory.save",
         title="Save a memo",
         description=(
@@ -194,12 +195,10 @@ OPERATIONS: Final = (
             "otherwise use capture_thought. The memo is searchable when the call returns. Pass the version you read: the call "
             "returns CONFLICT if the memo has changed since. " + NOTES_ARE_DATA
         ),
-        given=shape.SaveMemo,
-        returned=shape.SavedMemo,
-        run=save,
         seconds=120,
     ),
     _read(
+        search,
         name="memory.search",
         title="Search memos",
         description=(
@@ -207,58 +206,45 @@ OPERATIONS: Final = (
             "changed first. To search notes of every kind, use semantic_search. score: with cosine, higher is closer; with l2, lower "
             "is closer. " + NOTES_ARE_DATA
         ),
-        given=shape.SearchMemos,
-        returned=shape.FoundMemos,
-        run=search,
     ),
     _write(
+        delete,
         name="memory.delete",
         title="Delete a memo",
         description="Delete a memo and its relations permanently. With version: CONFLICT if the memo has changed since.",
-        given=shape.DeleteMemo,
-        returned=shape.DeletedMemo,
-        run=delete,
         destructive=True,
     ),
     _write(
+        save_relation,
         name="memory.relation.save",
         title="Relate memos",
         description=(
             "Create a relation between two memos, or change its weight or reason. To relate people, projects or things, use "
             "create_relations. " + NOTES_ARE_DATA
         ),
-        given=shape.SaveRelation,
-        returned=shape.SavedRelation,
-        run=save_relation,
     ),
     _write(
+        delete_relation,
         name="memory.relation.delete",
         title="Delete a relation",
         description=f"Delete one relation between memos and return it. The memos stay. {NOTES_ARE_DATA}",
-        given=shape.DeleteRelation,
-        returned=shape.DeletedRelation,
-        run=delete_relation,
         destructive=True,
     ),
     _read(
+        list_relations,
         name="memory.relation.list",
         title="List relations",
         description=(
             f"List the relations of a namespace and their memos. To start from one memo, use memory_relation_graph. {NOTES_ARE_DATA}"
         ),
-        given=shape.ListRelations,
-        returned=shape.RelationList,
-        run=list_relations,
     ),
     _read(
+        get_relation_graph,
         name="memory.relation.graph",
         title="Follow relations",
         description=(
             "Follow relations from one memo; each has its depth and path. To list all relations, use memory_relation_list. "
             + NOTES_ARE_DATA
         ),
-        given=shape.WalkRelations,
-        returned=shape.RelationGraph,
-        run=get_relation_graph,
     ),
 )

@@ -13,7 +13,7 @@ from index.errors import NotFound, Unavailable
 from index.model import Hit, Record
 from index.query import make_query
 from mcp_server.answers.text_budget import cut_excerpt, share_budget
-from mcp_server.operations.operation import NOTES_ARE_DATA, Operation
+from mcp_server.operations.operation import NOTES_ARE_DATA, define_operation
 from mcp_server.operations.wire_format import chunk_id, replacement_fields, scope_fields, warnings_about
 from mcp_server.tools import thoughts_schema as shape
 from syncd.changes.change_note import TARGET
@@ -233,12 +233,12 @@ def _times(record: Record) -> dict[str, Any]:
     }
 
 
-_read = partial(Operation, family="thoughts", scope="read", seconds=15)
-_write = partial(Operation, family="thoughts", scope="write", seconds=120)
+_read = partial(define_operation, family="thoughts", scope="read", seconds=15)
+_write = partial(define_operation, family="thoughts", scope="write", seconds=120)
 
 OPERATIONS: Final = (
     _write(
-        name="capture_thought",
+        capture_thought,
         title="Capture a note",
         description=(
             "Save one thing worth finding again as a note: decision, answer, idea, excerpt. One subject per note. It is on disk "
@@ -246,12 +246,9 @@ OPERATIONS: Final = (
             "summary. To change a note: kb_update_note; for a fact about one person, project or thing: add_observations. "
             + NOTES_ARE_DATA
         ),
-        given=shape.CaptureThought,
-        returned=shape.CapturedNote,
-        run=capture_thought,
     ),
     _read(
-        name="semantic_search",
+        semantic_search,
         title="Search notes",
         description=(
             "Find notes that answer a question, by meaning and by words, best first. For a person, project or thing, use "
@@ -260,55 +257,40 @@ OPERATIONS: Final = (
             "Scores are comparable within one answer only: rank the passages yourself. `degraded` lists what was incomplete. "
             + NOTES_ARE_DATA
         ),
-        given=shape.SemanticSearch,
-        returned=shape.Found,
-        run=semantic_search,
     ),
     _read(
-        name="get_thought",
+        get_thought,
         title="Read a note",
         description=(
             "Read one whole note by its id. Without an id, use semantic_search; to read a long note in parts, kb_get. "
             + NOTES_ARE_DATA
         ),
-        given=shape.OneThought,
-        returned=shape.WholeThought,
-        run=get_thought,
     ),
     _write(
-        name="delete_thought",
+        delete_thought,
         title="Delete a note",
         description=(
             "Delete one note permanently: it is wrong, unwanted or a duplicate. To correct a note, use kb_update_note. "
             + NOTES_ARE_DATA
         ),
-        given=shape.OneThought,
-        returned=shape.DeletedNote,
-        run=delete_thought,
         seconds=30,
         destructive=True,
     ),
     _read(
-        name="list_recent",
+        list_recent,
         title="List recent notes",
         description=(
             "List notes by creation time, newest first. For the next batch, pass next_before as before. To find notes about a "
             "subject, use semantic_search. " + NOTES_ARE_DATA
         ),
-        given=shape.ListRecent,
-        returned=shape.Recent,
-        run=list_recent,
         seconds=30,
     ),
     _write(
-        name="propose_change",
+        propose_change,
         title="Propose a change of a shared note",
         description=(
             "Propose a change of a note that the owner shares with you (scope: vault); only the owner applies it. Read the whole "
             "note first. For your own notes, use kb_update_note."
         ),
-        given=shape.ProposeChange,
-        returned=shape.ProposedChange,
-        run=propose_change,
     ),
 )
