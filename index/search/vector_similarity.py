@@ -117,20 +117,18 @@ class _Nearest:
         self.best[row[kept], rank[kept]], self.scores[row[kept], rank[kept]] = number[kept], score[kept]
 
 
-def most_similar_pairs(
-    rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float, *, exact: int = EXACT
-) -> list[Pair]:
+def most_similar_pairs(rows: Matrix, related: Collection[tuple[int, int]], limit: int, min_score: float) -> list[Pair]:
     """Find the `limit` pairs of rows with the highest cosine, at least `min_score`, best first, without `related` pairs.
 
     `rows`: [n, d], each of unit length or zero."""
-    return _compare(rows, (related, limit, min_score), None, exact)[0]
+    return _compare(rows, (related, limit, min_score), None)[0]
 
 
-def nearest(rows: Matrix, count: int, least: float = -1.0, *, exact: int = EXACT) -> Neighbours:
+def nearest(rows: Matrix, count: int, least: float = -1.0) -> Neighbours:
     """Return for each row the numbers of its `count` most similar rows and their cosines, best first.
 
     Rows with a cosine below `least` do not count; missing entries have the number -1 and the cosine -2."""
-    return _compare(rows, None, (count, least), exact)[1]
+    return _compare(rows, None, (count, least))[1]
 
 
 def pairs_and_clusters(
@@ -141,10 +139,9 @@ def pairs_and_clusters(
     *,
     near: float,
     most: int,
-    exact: int = EXACT,
 ) -> tuple[list[Pair], list[tuple[int, ...]]]:
     """Return what `most_similar_pairs` and `find_clusters` return, with each row compared once for both."""
-    pairs, neighbours = _compare(rows, (related, limit, min_score), (MUTUAL, near), exact)
+    pairs, neighbours = _compare(rows, (related, limit, min_score), (MUTUAL, near))
     return pairs, find_clusters(rows, near=near, most=most, neighbours=neighbours)
 
 
@@ -152,16 +149,15 @@ def _compare(
     rows: Matrix,
     pairs: tuple[Collection[tuple[int, int]], int, float] | None,
     neighbours: tuple[int, float] | None,
-    exact: int,
 ) -> tuple[list[Pair], Neighbours]:
     """Compare the rows once, for the arguments of `_BestPairs` and of `_Nearest`; None = that is not wanted."""
     n = len(rows)
     best = _BestPairs(n, *pairs) if pairs and pairs[1] >= 1 and n > 1 else None
     closest = _Nearest(n, *(neighbours or (1, 2.0)))
-    for ones, others, products in _multiply_cells(rows) if n > exact else _multiply_tiles(rows):
+    for ones, others, products in _multiply_cells(rows) if n > EXACT else _multiply_tiles(rows):
         if best:
             best.add(ones, others, products)
-        if neighbours and n > exact:
+        if neighbours and n > EXACT:
             products[ones[:, None] == others[None, :]] = -2
             closest.add(ones, others, products)
         elif neighbours:
@@ -181,14 +177,14 @@ def neighbour_pairs(neighbours: Neighbours, numbers: Sequence[int], least: float
 
 
 def find_clusters(
-    rows: Matrix, *, near: float, most: int, exact: int = EXACT, neighbours: Neighbours | None = None
+    rows: Matrix, *, near: float, most: int, neighbours: Neighbours | None = None
 ) -> list[tuple[int, ...]]:
     """Find groups of 2 to `most` rows that are alike on average by at least `near`; the largest first.
 
     Two rows that are among each other's nearest are joined, the most alike first, and with them their groups, as long
     as all pairs of the two groups have that cosine on average: no chain of likenesses joins what is not alike.
     `neighbours`: what `nearest` says of `MUTUAL` and `near` or less, if that is known."""
-    best, scores = neighbours or nearest(rows, MUTUAL, near, exact=exact)
+    best, scores = neighbours or nearest(rows, MUTUAL, near)
     row, place = np.nonzero((best >= 0) & (scores >= near))
     other = best[row, place]
     mutual = (row < other) & (best[other] == row[:, None]).any(axis=1)

@@ -39,15 +39,8 @@ _BAD: Final = (jwt.PyJWTError, ValueError, TypeError, OverflowError, RecursionEr
 class CloudflareAccess:
     """Verifies assertions; belongs to one event loop."""
 
-    def __init__(
-        self,
-        settings: AccessSettings,
-        keys: ApiKeys,
-        *,
-        clock: Callable[[], int],
-        timer: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._settings, self._keys, self._clock, self._timer = settings, keys, clock, timer
+    def __init__(self, settings: AccessSettings, keys: ApiKeys, *, clock: Callable[[], int]) -> None:
+        self._settings, self._keys, self._clock = settings, keys, clock
         self._names = {identity.casefold(): name for identity, name in settings.keys.items()}
         self._signing: dict[str, jwt.PyJWK] = {}
         self._tried: float | None = None
@@ -93,9 +86,9 @@ class CloudflareAccess:
 
     async def _find_signing_key(self, kid: str) -> jwt.PyJWK | None:
         known = self._signing.get(kid)
-        age = None if self._tried is None else self._timer() - self._tried
+        age = None if self._tried is None else time.monotonic() - self._tried
         if age is None or age >= (APART_S if known is None else FRESH_S):
-            self._tried = self._timer()
+            self._tried = time.monotonic()
             self._fetching = asyncio.create_task(self._fetch_keys())
         if known is None and self._fetching is not None:
             await asyncio.shield(self._fetching)

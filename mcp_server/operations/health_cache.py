@@ -23,10 +23,8 @@ MOST: Final = 256  # sets of workspaces; a new set replaces the least recently r
 class HealthCache:
     """Caches the answers of `compute` by set of workspaces; belongs to one event loop."""
 
-    def __init__(
-        self, compute: Callable[[Collection[str] | None], State], *, now: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._compute, self._now = compute, now
+    def __init__(self, compute: Callable[[Collection[str] | None], State]) -> None:
+        self._compute = compute
         self._answers: OrderedDict[Visible, tuple[asyncio.Task[State], float]] = OrderedDict()
 
     async def read(self, visible: Visible) -> State:
@@ -34,14 +32,14 @@ class HealthCache:
         task, begun = self._answers.get(visible, (None, 0.0))
         if task is None or (task.done() and (visible is None or self._is_stale(task, begun))):
             task = asyncio.create_task(self._compute_state(visible))
-            self._answers[visible] = task, self._now()
+            self._answers[visible] = task, time.monotonic()
             if len(self._answers) > MOST:
                 self._answers.popitem(last=False)
         self._answers.move_to_end(visible)
         return await asyncio.shield(task)  # a cancelled request must not cancel the computation for the others
 
     def _is_stale(self, task: asyncio.Task[State], begun: float) -> bool:
-        return task.cancelled() or task.exception() is not None or self._now() - begun >= FRESH_S
+        return task.cancelled() or task.exception() is not None or time.monotonic() - begun >= FRESH_S
 
     async def _compute_state(self, visible: Visible) -> State:
         return await anyio.to_thread.run_sync(self._compute, visible, abandon_on_cancel=True)

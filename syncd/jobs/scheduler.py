@@ -50,7 +50,7 @@ class JobState:
     failures: int
     cpu_s: float  # CPU seconds of its thread since the start
     next_run_at: int | None  # None while nothing is scheduled
-    too_long: bool  # it has been running longer than its limit
+    too_long: bool  # it has been running longer than LIMIT_S
     cron: str = ""  # the cron expression, if it has one
 
 
@@ -58,7 +58,6 @@ class JobState:
 class _Job:
     name: str
     every_s: float
-    limit_s: float
     work: Callable[[], object]
     last: Run | None
     kept: Run | None  # the newest run in the ledger
@@ -97,13 +96,12 @@ class Scheduler:
         *,
         soon: bool = False,
         after: float | None = None,
-        limit_s: float = LIMIT_S,
         rests: bool = True,
     ) -> None:
         """Run `work` every `seconds` after its last run, which may be before this start; with `soon`, run it now.
 
-        `after` sets the delay of the first run instead. A run longer than `limit_s` is reported as too long. Unless it
-        `rests`, it keeps its interval while nothing changes. A second job with the same name replaces the first."""
+        `after` sets the delay of the first run instead. Unless it `rests`, it keeps its interval while nothing
+        changes. A second job with the same name replaces the first."""
         last = self._last_run(name)
         now = datetime.now(UTC)
         wait = _first_delay(last, seconds, now.timestamp()) if after is None else after
@@ -114,7 +112,7 @@ class Scheduler:
 
             self._schedule(timer, name, Every(seconds, self._rests) if rests else Every(seconds), first)
 
-        self._add(_Job(name, seconds, limit_s, work, last, last), plan)
+        self._add(_Job(name, seconds, work, last, last), plan)
 
     def cron(self, name: str, expression: str, work: Callable[[], object]) -> None:
         """Run `work` at the local times of a cron expression (five fields). Raises ValueError if it is not valid.
@@ -123,7 +121,7 @@ class Scheduler:
         known."""
         parse_cron(expression)
         last = self._last_run(name)
-        job = _Job(name, 0.0, LIMIT_S, work, last, last, cron=expression)
+        job = _Job(name, 0.0, work, last, last, cron=expression)
 
         def plan(timer: Timer) -> None:
             from syncd.jobs.timer import Cron  # noqa: PLC0415 - as above
@@ -357,6 +355,6 @@ def _job_state(job: _Job, due: datetime | None) -> JobState:
         failures=job.failures,
         cpu_s=round(job.cpu_s, 4),
         next_run_at=int(due.timestamp() * 1000) if due else None,
-        too_long=so_far is not None and so_far > job.limit_s,
+        too_long=so_far is not None and so_far > LIMIT_S,
         cron=job.cron,
     )

@@ -260,16 +260,9 @@ class SignalStop:
 
     The signal handler only records the request; `supervise`, on its own thread, does everything that may block."""
 
-    def __init__(
-        self,
-        begun: Callable[[], object],
-        give_up: Callable[[], object],
-        *,
-        drain_s: float = DRAIN_S,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, begun: Callable[[], object], give_up: Callable[[], object]) -> None:
         self.wished = threading.Event()
-        self._begun, self._give_up, self._drain_s, self._clock = begun, give_up, drain_s, clock
+        self._begun, self._give_up = begun, give_up
         self._over = threading.Event()
         self._wishes: queue.SimpleQueue[int] = queue.SimpleQueue()
         self._since: float | None = None
@@ -278,10 +271,10 @@ class SignalStop:
         """Handle a signal. A second signal interrupts at once; two signals within half a second count as one."""
         # The interrupted main thread may hold a lock, and a put on a SimpleQueue is the only call here that never waits.
         if self._since is not None:
-            if self._clock() - self._since < ONE_STOP_S:
+            if time.monotonic() - self._since < ONE_STOP_S:
                 return
             raise KeyboardInterrupt
-        self._since = self._clock()
+        self._since = time.monotonic()
         self._wishes.put(number)
 
     def supervise(self) -> None:
@@ -291,7 +284,7 @@ class SignalStop:
         self.wished.set()  # first, because the message below may go to a terminal that is closed
         self._begun()
         print_message(f"memex: {signal.Signals(number).name}, stopping")
-        if not self._over.wait(self._drain_s):
+        if not self._over.wait(DRAIN_S):
             self._give_up()
 
     def finish(self) -> None:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from index.search import vector_similarity
 from index.search.vector_similarity import (
     find_clusters,
     most_similar_pairs,
@@ -93,24 +94,27 @@ def test_both_ways_of_finding_the_nearest_agree():
 
 
 @pytest.mark.parametrize("topics", [20, pytest.param(200, marks=pytest.mark.slow)])
-def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics):
+def test_cells_find_nearly_all_that_a_comparison_of_all_finds(topics, monkeypatch):
     matrix = rows(4_000, 5, topics, width=64)
     exact = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0)}
-    found = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0, exact=0)}
+    near = nearest(matrix, 6)[0]
+    monkeypatch.setattr(vector_similarity, "EXACT", 0)
+    found = {pair[:2] for pair in most_similar_pairs(matrix, (), 300, 0.0)}
     assert len(exact & found) >= 0.95 * len(exact)
-    near, likely = nearest(matrix, 6)[0], nearest(matrix, 6, exact=0)[0]
+    likely = nearest(matrix, 6)[0]
     assert np.mean([len(set(a) & set(b)) / 6 for a, b in zip(near.tolist(), likely.tolist(), strict=True)]) >= 0.95
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("exact", [0, 10_000])
 @pytest.mark.parametrize("n", [0, 1, 2, 600, 1_200])
-def test_one_comparison_gives_the_pairs_and_the_groups_of_two(n, exact):
+def test_one_comparison_gives_the_pairs_and_the_groups_of_two(n, exact, monkeypatch):
+    monkeypatch.setattr(vector_similarity, "EXACT", exact)
     matrix = rows(n, 6) if n else np.empty((0, 32), np.float32)
     related = [(a + 1, a) for a in range(n - 1)]
-    pairs, groups = pairs_and_clusters(matrix, related, 50, 0.3, near=0.5, most=9, exact=exact)
-    assert pairs == most_similar_pairs(matrix, related, 50, 0.3, exact=exact)
-    assert groups == find_clusters(matrix, near=0.5, most=9, exact=exact)
+    pairs, groups = pairs_and_clusters(matrix, related, 50, 0.3, near=0.5, most=9)
+    assert pairs == most_similar_pairs(matrix, related, 50, 0.3)
+    assert groups == find_clusters(matrix, near=0.5, most=9)
 
 
 @pytest.mark.parametrize("least", [-1.0, 0.3])
@@ -127,10 +131,11 @@ def test_the_nearest_of_many_blocks_are_those_of_a_comparison_with_all(least):
     )
 
 
-def test_the_same_matrix_gives_the_same_answer():
+def test_the_same_matrix_gives_the_same_answer(monkeypatch):
     matrix = rows(2_000, 5)
-    assert most_similar_pairs(matrix, (), 50, 0.0, exact=0) == most_similar_pairs(matrix.copy(), (), 50, 0.0, exact=0)
     assert find_clusters(matrix, near=0.5, most=9) == find_clusters(matrix.copy(), near=0.5, most=9)
+    monkeypatch.setattr(vector_similarity, "EXACT", 0)
+    assert most_similar_pairs(matrix, (), 50, 0.0) == most_similar_pairs(matrix.copy(), (), 50, 0.0)
 
 
 def test_what_is_alike_is_a_group_and_what_is_not_is_none():

@@ -8,12 +8,14 @@ import json
 import logging
 import time
 from hashlib import sha256
+from types import SimpleNamespace
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 from index.errors import InvalidArgument, PermissionDenied
+from mcp_server.guard import cloudflare_access
 from mcp_server.guard.cloudflare_access import APART_S, FRESH_S, LONGEST, CloudflareAccess
 from syncd.settings.access import AccessSettings
 from syncd.state.ledger import Ledger
@@ -56,9 +58,16 @@ class Timer:
         return self.at
 
 
-def door(team, keys, timer=time.monotonic, **more):
+@pytest.fixture
+def timer(monkeypatch):
+    made = Timer()
+    monkeypatch.setattr(cloudflare_access, "time", SimpleNamespace(monotonic=made))
+    return made
+
+
+def door(team, keys, **more):
     settings = AccessSettings(audience=(AUDIENCE, "another"), issuer=team.url, keys=MAPPED, **more)
-    return CloudflareAccess(settings, keys, clock=now, timer=timer)
+    return CloudflareAccess(settings, keys, clock=now)
 
 
 def let_in(access, *assertions):
@@ -210,9 +219,8 @@ def test_an_entry_that_is_not_known_is_skipped_alone(team, keys, changed):
     assert let_in(door(team, keys), team.assertion("first"), team.assertion("curve", alg="ES256")) == ["ann", "ann"]
 
 
-def test_a_new_signing_key_is_fetched_when_it_is_first_named_and_an_old_one_goes(team, keys):
-    timer = Timer()
-    access = door(team, keys, timer)
+def test_a_new_signing_key_is_fetched_when_it_is_first_named_and_an_old_one_goes(team, keys, timer):
+    access = door(team, keys)
 
     async def story():
         assert await access.authenticate(team.assertion("first"))
@@ -249,9 +257,8 @@ def test_a_new_signing_key_is_fetched_when_it_is_first_named_and_an_old_one_goes
     ],
     ids=lambda trouble: str(trouble)[:60],
 )
-def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, keys, trouble, caplog):
-    timer = Timer()
-    access = door(team, keys, timer)
+def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, keys, timer, trouble, caplog):
+    access = door(team, keys)
 
     async def story():
         assert await access.authenticate(team.assertion("first"))
@@ -273,9 +280,8 @@ def test_signing_keys_at_hand_stay_good_while_no_newer_ones_can_be_had(team, key
 
 
 @pytest.mark.slow
-def test_a_server_of_keys_that_hangs_delays_only_who_needs_it_and_not_for_long(team, keys):
-    timer = Timer()
-    access = door(team, keys, timer)
+def test_a_server_of_keys_that_hangs_delays_only_who_needs_it_and_not_for_long(team, keys, timer):
+    access = door(team, keys)
 
     async def story():
         assert await access.authenticate(team.assertion("first"))

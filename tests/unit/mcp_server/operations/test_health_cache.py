@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from index.errors import Unavailable
+from mcp_server.operations import health_cache
 from mcp_server.operations.health_cache import FRESH_S, MOST, HealthCache
 
 MINE, THEIRS = frozenset({"mine"}), frozenset({"theirs"})
@@ -46,11 +48,12 @@ def test_those_who_ask_at_once_share_one_computation():
     assert health.asked == [MINE, None]
 
 
-def test_an_answer_is_given_for_a_second_but_to_the_owner():
+def test_an_answer_is_given_for_a_second_but_to_the_owner(monkeypatch):
     health, clock = Health(), [100.0]
+    monkeypatch.setattr(health_cache, "time", SimpleNamespace(monotonic=lambda: clock[0]))
 
     async def work():
-        cache = HealthCache(health, now=lambda: clock[0])
+        cache = HealthCache(health)
         first = await cache.read(MINE)
         clock[0] += FRESH_S - 0.01
         assert await cache.read(MINE) is first

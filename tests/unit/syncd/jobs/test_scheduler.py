@@ -229,9 +229,10 @@ def test_short_runs_one_after_the_other_share_a_thread_and_nothing_else(jobs):
     until(lambda: not any(thread.is_alive() for thread in threads))
 
 
-def test_a_run_that_takes_longer_than_it_should_is_shown(jobs):
+def test_a_run_that_takes_longer_than_it_should_is_shown(jobs, monkeypatch):
+    monkeypatch.setattr(scheduler, "LIMIT_S", 0.01)
     work = Slow()
-    jobs.every("slow", DAY, work, soon=True, limit_s=0.01)
+    jobs.every("slow", DAY, work, soon=True)
     jobs.start()
     assert work.begun.wait(60)
     until(lambda: jobs.states()["slow"].too_long)

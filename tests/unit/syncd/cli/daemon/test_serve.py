@@ -6,29 +6,26 @@ import errno
 import io
 import signal
 import threading
+from types import SimpleNamespace
 
 import pytest
 
+from syncd.cli.daemon import serve
 from syncd.cli.daemon.serve import ONE_STOP_S, SignalStop
 
 
-class Clock:
-    """A clock that is moved by hand."""
-
-    now = 0.0
-
-    def __call__(self):
-        return self.now
+def stopping():
+    told = []
+    return SignalStop(lambda: told.append("begun"), lambda: told.append("gave up")), told
 
 
-def stopping(drain_s=30.0):
-    told, clock = [], Clock()
-    made = SignalStop(lambda: told.append("begun"), lambda: told.append("gave up"), drain_s=drain_s, clock=clock)
-    return made, told, clock
+@pytest.fixture
+def hurried(monkeypatch):
+    monkeypatch.setattr(serve, "DRAIN_S", 0.01)
 
 
 def test_a_signal_is_passed_on_and_its_end_waited_for(capsys):
-    made, told, _ = stopping()
+    made, told = stopping()
     thread = threading.Thread(target=made.supervise)
     thread.start()
     assert not made.wished.wait(0.05)
@@ -41,39 +38,41 @@ def test_a_signal_is_passed_on_and_its_end_waited_for(capsys):
     assert "SIGTERM, stopping" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_stop_is_passed_on_although_nobody_can_be_told(monkeypatch):
     class Closed(io.StringIO):
         def write(self, _):
             raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr("sys.stderr", Closed())
-    made, told, _ = stopping(drain_s=0.01)
+    made, told = stopping()
     made.handle_signal(signal.SIGHUP, None)
     made.supervise()
     assert (made.wished.is_set(), told) == (True, ["begun", "gave up"])
 
 
+@pytest.mark.usefixtures("hurried")
 def test_a_stop_that_takes_too_long_is_given_up():
-    made, told, _ = stopping(drain_s=0.01)
+    made, told = stopping()
     made.handle_signal(signal.SIGINT, None)
     made.supervise()
     assert told == ["begun", "gave up"]
 
 
+@pytest.mark.usefixtures("hurried")
 def test_without_a_signal_nothing_is_stopped():
-    made, told, _ = stopping(drain_s=0.01)
+    made, told = stopping()
     made.finish()
     made.supervise()
     assert (told, made.wished.is_set()) == ([], False)
 
 
 @pytest.mark.parametrize("began", [0.0, 1000.0])
-def test_a_second_signal_does_not_wait_and_the_same_one_told_twice_does(began):
-    made, _, clock = stopping()
-    clock.now = began
+def test_a_second_signal_does_not_wait_and_the_same_one_told_twice_does(began, monkeypatch):
+    made, _ = stopping()
+    times = iter((began, began + 0.9 * ONE_STOP_S, began + ONE_STOP_S))
+    monkeypatch.setattr(serve, "time", SimpleNamespace(monotonic=lambda: next(times)))
     made.handle_signal(signal.SIGTERM, None)
-    clock.now = began + 0.9 * ONE_STOP_S
     made.handle_signal(signal.SIGTERM, None)
-    clock.now = began + ONE_STOP_S
     with pytest.raises(KeyboardInterrupt):
         made.handle_signal(signal.SIGINT, None)
