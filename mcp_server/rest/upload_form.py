@@ -8,14 +8,10 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final, TypeAlias
 
 import anyio.to_thread
-from python_multipart import MultipartParser
-from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import parse_options_header
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -29,6 +25,7 @@ from mcp_server.operations.operation import OperationRunner
 from mcp_server.operations.wire_format import encode_payload, error_body, http_status
 from mcp_server.tools.kb_schema import QueuedJob
 from syncd.jobs.queued_job import Job
+from syncd.uploads.form_parser import FormParser, read_boundary
 from syncd.uploads.upload_sessions import SingleUpload
 
 Endpoint: TypeAlias = Callable[[Request], Awaitable[Response]]
@@ -37,7 +34,6 @@ PATH: Final = "/api/v1/jobs"
 KIND: Final = b"multipart/form-data"
 FIELDS: Final = ("title", "tags", "collection", "namespace")
 FORM_BYTES: Final = 131_072  # bytes of a body without its file
-FIELD_BYTES: Final = 65_536  # bytes of all fields together
 PARTS: Final = 128
 PIECE: Final = 1_048_576  # bytes of one write
 QUEUE_S: Final = 120.0  # time limit for writing the last bytes and queueing the job
@@ -75,7 +71,7 @@ async def receive_form(runner: OperationRunner, request: Request) -> Job:
         check_scope(caller, "write")
         length = request.headers.get("content-length")
         begin = partial(_start_upload, runner, caller, int(length) if length else None)
-        form = _Form(_read_boundary(request.headers["content-type"]))
+        form = _Form(request.headers["content-type"])
         # Not cancelled when the caller disconnects: the thread that began the upload also ends it.
         with await anyio.to_thread.run_sync(begin) as arrival:
             async for piece in request.stream():
@@ -122,31 +118,20 @@ class _EarlyResponse(Response):
         await answer_and_drain(self.status_code, headers, bytes(self.body), receive, send, keyed=True)
 
 
-@dataclass(slots=True)
 class _Form:
     """Parses a form while it arrives; `data` holds the bytes of its file until `drain` takes them."""
 
-    boundary: bytes
-    data: bytearray = field(default_factory=bytearray)
-    fields: dict[str, list[bytearray]] = field(default_factory=dict)
-    filename: str | None = None
-    _parser: MultipartParser | None = None
-    _headers: dict[bytes, bytearray] = field(default_factory=dict)
-    _header: tuple[bytearray, bytearray] = field(default_factory=lambda: (bytearray(), bytearray()))
-    _into: bytearray | None = None
-    _parts: int = 0
-    _small: int = 0
-    _ended: bool = False
-
-    def feed(self, piece: bytes) -> None:
-        """Take the next bytes of the body. Raises InvalidArgument."""
-        try:
-            if self._parser is None:
-                self._parser = MultipartParser(self.boundary, self._callbacks())  # type: ignore[arg-type]  # by name
-            if not self._ended:  # bytes after the last boundary are ignored
-                self._parser.write(piece)
-        except FormParserError:
-            raise InvalidArgument("the body is not well-formed multipart/form-data") from None
+    def __init__(self, content_type: str) -> None:
+        """Begin with the header Content-Type. Raises InvalidArgument if it has no boundary."""
+        if not (boundary := read_boundary(content_type)):
+            raise InvalidArgument("the header Content-Type has no boundary")
+        self.data = bytearray()
+        self._parser = FormParser(boundary, self._begin_part, self._take)
+        self.feed = self._parser.feed
+        self._fields: dict[str, list[bytearray]] = {}
+        self._filename: str | None = None
+        self._into = self.data
+        self._parts = 0
 
     def drain(self) -> bytes:
         """Return the bytes of the file that arrived since the last call."""
@@ -156,12 +141,11 @@ class _Form:
 
     def read_fields(self) -> dict[str, Any]:
         """Return `filename` and the fields of the complete form. Raises InvalidArgument."""
-        if not self._ended:
-            raise InvalidArgument("the body ends before its last boundary")
-        if self.filename is None:
+        self._parser.require_end()
+        if self._filename is None:
             raise InvalidArgument('the form has no file: send it as the part named "file", with a filename')
-        arguments: dict[str, Any] = {"filename": self.filename}
-        for name, values in self.fields.items():
+        arguments: dict[str, Any] = {"filename": self._filename}
+        for name, values in self._fields.items():
             texts = [_decode_field(bytes(value), name) for value in values]
             if name == "tags":
                 arguments[name] = [tag for text in texts for tag in text.split(",")]
@@ -171,40 +155,20 @@ class _Form:
                 arguments[name] = (unicodedata.normalize("NFC", texts[0]) if name == "namespace" else texts[0]) or None
         return arguments
 
-    def _callbacks(self) -> Mapping[str, Callable[..., None]]:
-        return {
-            "on_part_begin": self._part_begin,
-            "on_header_field": lambda data, start, end: self._add(self._header[0], data[start:end]),
-            "on_header_value": lambda data, start, end: self._add(self._header[1], data[start:end]),
-            "on_header_end": self._header_end,
-            "on_headers_finished": self._headers_finished,
-            "on_part_data": self._part_data,
-            "on_end": self._finish,
-        }
-
-    def _part_begin(self) -> None:
-        self._headers, self._into = {}, None
+    def _begin_part(self, options: Mapping[bytes, bytes], headers: Mapping[bytes, bytes]) -> None:
         self._parts += 1
         if self._parts > PARTS:
             raise InvalidArgument(f"the form has more than {PARTS} parts")
-
-    def _header_end(self) -> None:
-        name, value = self._header
-        self._headers[bytes(name).lower()] = value
-        self._header = bytearray(), bytearray()
-
-    def _headers_finished(self) -> None:
-        _, options = parse_options_header(bytes(self._headers.get(b"content-disposition", b"")))
         name, filename = _decode_field(options.get(b"name", b""), "name"), options.get(b"filename")
-        encoding = bytes(self._headers.get(b"content-transfer-encoding", b"binary")).strip().lower()
+        encoding = headers.get(b"content-transfer-encoding", b"binary").strip().lower()
         if encoding not in (b"binary", b"8bit", b"7bit"):
             raise InvalidArgument("a part has a content transfer encoding; send the file's bytes without encoding")
         if name == "file":
-            if self.filename is not None:
+            if self._filename is not None:
                 raise InvalidArgument("the form has more than one file; send each file in a separate request")
             if filename is None:
                 raise InvalidArgument('the part "file" must name its file, as filename="report.pdf"')
-            self.filename = _decode_field(filename, "filename").replace(
+            self._filename = _decode_field(filename, "filename").replace(
                 "%22", '"'
             )  # the only character that forms escape this way
             self._into = self.data
@@ -213,30 +177,12 @@ class _Form:
             known = ", ".join(FIELDS)
             raise InvalidArgument(f"the form has an unknown part; the allowed parts are file, {known}")
         self._into = bytearray()
-        self.fields.setdefault(name, []).append(self._into)
+        self._fields.setdefault(name, []).append(self._into)
 
-    def _part_data(self, data: bytes, start: int, end: int) -> None:
-        assert self._into is not None, "the headers of a part must come before its data"
-        if self._into is self.data:
-            self.data += memoryview(data)[start:end]
-        else:
-            self._add(self._into, data[start:end])
-
-    def _add(self, into: bytearray, data: bytes) -> None:
-        self._small += len(data)
-        if self._small > FIELD_BYTES:
-            raise InvalidArgument(f"the fields of the form have more than {FIELD_BYTES:,} bytes")
-        into += data
-
-    def _finish(self) -> None:
-        self._ended = True
-
-
-def _read_boundary(content_type: str) -> bytes:
-    boundary = parse_options_header(content_type)[1].get(b"boundary", b"")
-    if not 1 <= len(boundary) <= 200:
-        raise InvalidArgument("the header Content-Type has no boundary")
-    return boundary
+    def _take(self, data: bytes) -> None:
+        if self._into is not self.data:
+            self._parser.count(len(data))
+        self._into += data
 
 
 def _decode_field(raw: bytes, field: str) -> str:

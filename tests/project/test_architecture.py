@@ -153,7 +153,7 @@ HOMES = {
     "pyseccomp": ("syncd/files/conversion/syscall_filter.py",),
     "python_calamine": ("syncd/files/conversion/readers/word_and_excel.py",),
     "rjieba": ("index/text/words.py",),
-    "python_multipart": ("mcp_server/rest/upload_form.py", "syncd/page/web/file_form.py"),
+    "python_multipart": ("syncd/uploads/form_parser.py",),
     "sentence_transformers": ("index/encoders/*",),
     "sqlite3": ("index/catalog/catalog.py", "index/catalog/sqlite_*.py", "syncd/state/ledger*.py"),
     "starlette": ("mcp_server/*", "syncd/page/*"),

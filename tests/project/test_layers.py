@@ -108,6 +108,7 @@ PAGE_IMPORTS = (
         "syncd.jobs.job_names",
         "syncd.settings",
         "syncd.state.process_lock",
+        "syncd.uploads.form_parser",
         "syncd.uploads.local_files",
         "syncd.version",
     ),

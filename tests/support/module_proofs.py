@@ -132,7 +132,10 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/index/topics/test_word_roles.py": ("index/topics/word_classes.py",),
     "tests/unit/mcp_server/guard/test_cloudflare_access.py": ("syncd/settings/access.py",),
     "tests/unit/mcp_server/rest/test_git_webhook.py": ("syncd/remote/push_webhook.py",),
-    "tests/unit/mcp_server/rest/test_upload_form.py": ("mcp_server/http/body_limits.py",),
+    "tests/unit/mcp_server/rest/test_upload_form.py": (
+        "mcp_server/http/body_limits.py",
+        "syncd/uploads/form_parser.py",
+    ),
     "tests/unit/mcp_server/test_stdio_bridge.py": ("syncd/stdio.py",),
     "tests/unit/syncd/captures/test_note_update.py": (
         "syncd/captures/batch_writer.py",
