@@ -35,15 +35,6 @@ class CommandSlow(Unavailable):
 
 
 @dataclass(frozen=True, slots=True)
-class ServiceSpec:
-    """Holds the command that the service runs, and its vault and state folder."""
-
-    command: Sequence[str]
-    vault: Path
-    state: Path
-
-
-@dataclass(frozen=True, slots=True)
 class Systemd:
     """Manages a unit of the systemd user manager."""
 
@@ -77,11 +68,11 @@ class Systemd:
         line = unit_files.vault_line(read_unit(self.file))
         return bool(line) if vault is None else line == f"{unit_files.VAULT}{unit_files.quote(str(vault))}"
 
-    def write(self, spec: ServiceSpec) -> None:
-        """Write the unit. Raises Conflict when its file belongs to another vault."""
-        text = unit_files.systemd_unit(self.name, spec.command, vault=str(spec.vault))
+    def write(self, command: Sequence[str], vault: Path) -> None:
+        """Write the unit, which runs this command. Raises Conflict when its file belongs to another vault."""
+        text = unit_files.systemd_unit(self.name, command, vault=str(vault))
         if self.file.exists():
-            require_own_file(self, spec.vault)
+            require_own_file(self, vault)
         self.folder.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text)
 
@@ -92,10 +83,10 @@ class Systemd:
         if start:
             self._restart()
 
-    def harden(self, spec: ServiceSpec) -> bool:
+    def harden(self, vault: Path, state: Path) -> bool:
         """Add the hardening drop-in and restart; remove it again if the restart fails. Return whether it was kept."""
         self.drop_in.parent.mkdir(parents=True, exist_ok=True)
-        write_private(self.drop_in, unit_files.hardening_drop_in(_writable_folders(spec)))
+        write_private(self.drop_in, unit_files.hardening_drop_in(_writable_folders(vault, state)))
         self._run_checked("daemon-reload")
         with suppress(CommandSlow):
             if _run("systemctl", "--user", "restart", self.file.name, within_s=STARTING_S).returncode == 0:
@@ -186,14 +177,14 @@ class Launchd:
         theirs = agent_vault(self.file)
         return bool(theirs) if vault is None else theirs == str(vault)
 
-    def write(self, spec: ServiceSpec) -> None:
-        """Write the agent. Raises Conflict when its file belongs to another vault."""
+    def write(self, command: Sequence[str], vault: Path) -> None:
+        """Write the agent, which runs this command. Raises Conflict when its file belongs to another vault."""
         kept = {"PATH": os.environ["PATH"]} if "PATH" in os.environ else {}  # Git may be installed by Homebrew
         text = unit_files.launchd_agent(
-            self.name, spec.command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(spec.vault)}
+            self.name, command, log=str(self.log), environment=kept | {"MEMEX_VAULT": str(vault)}
         )
         if self.file.exists():
-            require_own_file(self, spec.vault)
+            require_own_file(self, vault)
         self.folder.mkdir(parents=True, exist_ok=True)
         self.log.parent.mkdir(parents=True, exist_ok=True)
         write_private(self.file, text.decode())
@@ -276,12 +267,12 @@ def wait_until_active(manager: Systemd | Launchd, within_s: float) -> dict[str, 
     return state
 
 
-def _writable_folders(spec: ServiceSpec) -> list[str]:
+def _writable_folders(vault: Path, state: Path) -> list[str]:
     """Return the folders that the daemon writes: the vault, its state, and its repository's folders where they are outside the vault."""
-    work_tree = spec.vault
-    if not os.path.lexists(spec.vault / ".git"):
-        work_tree = find_repository_around(spec.vault) or spec.vault  # a merge changes files beside the vault too
-    folders = [spec.vault, spec.state]
+    work_tree = vault
+    if not os.path.lexists(vault / ".git"):
+        work_tree = find_repository_around(vault) or vault  # a merge changes files beside the vault too
+    folders = [vault, state]
     if (git := find_git_folder(work_tree)) is not None:
         home = Path(os.path.realpath(expand_home("~")))
         # A repository of settings files may have the home folder as its work tree.

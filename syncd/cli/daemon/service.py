@@ -47,7 +47,7 @@ def service() -> None:
 @click.option("--file-only", is_flag=True, help="Only write the file, and print the commands to run.")
 def service_install(vault: str | None, name: str, now: bool, harden: bool, file_only: bool) -> None:
     """Install the service for the vault, so that the daemon starts at every login."""
-    from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command, wait_until_active
+    from syncd.installation.service_manager import Systemd, find_manager, serve_command, wait_until_active
 
     set_flag("vault.path", vault)
     chosen = load_settings()
@@ -55,8 +55,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     manager = find_manager(name, sys.platform, os.environ)
     if not file_only and (why := manager.unavailable_reason()):
         raise Unavailable(why, retryable=False)
-    spec = ServiceSpec(serve_command(chosen), chosen.vault.path, chosen.state)
-    manager.write(spec)
+    manager.write(serve_command(chosen), chosen.vault.path)
     file = chosen.file or default_settings_file(os.environ)
     for variable in sorted({text for text in chosen.origins.values() if text.startswith("MEMEX_") and "__" in text}):
         print_message(f"memex: the service does not see {variable} of this shell: set it in {file}")
@@ -68,7 +67,7 @@ def service_install(vault: str | None, name: str, now: bool, harden: bool, file_
     manager.enable(start=now or harden)
     status: Facts = {"file": str(manager.file)}
     if harden:
-        status["hardened"] = isinstance(manager, Systemd) and manager.harden(spec)
+        status["hardened"] = isinstance(manager, Systemd) and manager.harden(chosen.vault.path, chosen.state)
         if not status["hardened"]:
             print_message("memex: this system does not support the hardening options, so the service runs without them")
     status |= wait_until_active(manager, 30.0) if now or harden else manager.state()

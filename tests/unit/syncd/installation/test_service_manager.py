@@ -18,7 +18,6 @@ from index.errors import Conflict, InvalidArgument, NotFound, Unavailable
 from syncd.installation import service_manager
 from syncd.installation.service_manager import (
     Launchd,
-    ServiceSpec,
     Systemd,
     find_manager,
     serve_command,
@@ -36,7 +35,7 @@ def memex(tmp_path):
 
 
 def wish(vault="/v"):
-    return ServiceSpec(["/bin/memex", "serve", "--vault", vault], Path(vault), Path("/s"))
+    return ["/bin/memex", "serve", "--vault", vault], Path(vault)
 
 
 def put(folder, name, script):
@@ -103,13 +102,13 @@ def test_every_path_of_the_command_is_whole(tmp_path, monkeypatch):
 
 def test_a_unit_of_another_vault_is_left_alone(tmp_path):
     one = Systemd("memex", tmp_path / "user")
-    one.write(wish("/a"))
-    one.write(wish("/a"))
+    one.write(*wish("/a"))
+    one.write(*wish("/a"))
     before = one.file.read_bytes()
     with pytest.raises(Conflict, match="another --name"):
-        one.write(wish("/b"))
+        one.write(*wish("/b"))
     assert one.file.read_bytes() == before
-    Systemd("memex-b", tmp_path / "user").write(wish("/b"))
+    Systemd("memex-b", tmp_path / "user").write(*wish("/b"))
 
 
 @pytest.mark.slow
@@ -174,8 +173,8 @@ def test_what_needs_too_much_is_taken_back(tmp_path, monkeypatch):
     )
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     one = Systemd("memex", tmp_path / "user")
-    one.write(wish())
-    assert not one.harden(wish())
+    one.write(*wish())
+    assert not one.harden(Path("/v"), Path("/s"))
     assert not one.drop_in.parent.exists()
     calls = [line.split()[1] for line in asked.read_text().splitlines()]
     assert calls == ["daemon-reload", "restart", "daemon-reload", "restart"]
@@ -189,9 +188,9 @@ def test_a_start_that_takes_long_is_no_failure_but_a_hardened_one_must_end(tmp_p
     monkeypatch.setattr(service_manager, "PATIENCE_S", 0.5)
     monkeypatch.setattr(service_manager, "STARTING_S", 0.6)
     one = Systemd("memex", tmp_path / "user")
-    one.write(wish())
+    one.write(*wish())
     one.enable(start=True)
-    assert not one.harden(wish())
+    assert not one.harden(Path("/v"), Path("/s"))
     assert not one.drop_in.parent.exists()
     calls = [tuple(line.split()) for line in asked.read_text().splitlines()]
     assert calls[-4:] == [
@@ -229,7 +228,7 @@ def test_what_is_shut_in_can_write_to_the_repository_of_its_vault(tmp_path, monk
     vault.mkdir(exist_ok=True)
     state = vault / "state" if shape == "inside state" else state
     one = Systemd("memex", tmp_path / "user")
-    assert one.harden(ServiceSpec(["/bin/memex"], vault, state))
+    assert one.harden(vault, state)
     (line,) = [line for line in one.drop_in.read_text().splitlines() if line.startswith("ReadWritePaths=")]
     writable = [word.strip('"').removeprefix(f"{tmp_path}/") for word in line.partition("=")[2].split()]
     assert (
@@ -268,10 +267,10 @@ def test_an_agent_of_macos_is_loaded_asked_and_unloaded(tmp_path, monkeypatch):
     put(tmp_path, "launchctl", f"echo \"$@\" >> {asked}; [ $1 != print ] || printf '{printed}'")
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
     one = Launchd("memex", tmp_path / "Agents", tmp_path / "Logs/memex.log")
-    one.write(wish("/My Vault"))
-    assert plistlib.loads(one.file.read_bytes())["ProgramArguments"] == list(wish("/My Vault").command)
+    one.write(*wish("/My Vault"))
+    assert plistlib.loads(one.file.read_bytes())["ProgramArguments"] == wish("/My Vault")[0]
     with pytest.raises(Conflict):
-        one.write(wish("/b"))
+        one.write(*wish("/b"))
     one.enable(start=False)
     assert not asked.exists(), "the next login loads it"
     one.enable(start=True)

@@ -13,7 +13,7 @@ import pytest
 from syncd.cli.doctor import service_checks
 from syncd.cli.doctor.doctor import examine
 from syncd.cli.doctor.service_checks import SERVICE_CHECKS
-from syncd.installation.service_manager import ServiceSpec, Systemd, find_manager, serve_command
+from syncd.installation.service_manager import Systemd, find_manager, serve_command
 from syncd.settings.settings import PageSettings, ServerSettings
 from tests.support.clinic import only
 
@@ -31,7 +31,7 @@ def manager(clinic, tmp_path, monkeypatch):
         (tmp_path / "bin" / name).chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{os.environ['PATH']}")
     keeper = Systemd("memex", tmp_path / "config/systemd/user")
-    keeper.write(ServiceSpec(serve_command(clinic.settings), clinic.vault, clinic.state))
+    keeper.write(serve_command(clinic.settings), clinic.vault)
     return keeper
 
 
@@ -80,10 +80,10 @@ def test_on_macos_an_agent_of_this_vault_is_well(clinic, tmp_path, monkeypatch, 
     monkeypatch.setattr(sys, "platform", "darwin")
     assert only(served(clinic, tmp_path)).mend == "memex service install --now"
     agent = find_manager(name, "darwin", {})
-    agent.write(ServiceSpec(serve_command(clinic.settings), clinic.vault.parent, clinic.state))
+    agent.write(serve_command(clinic.settings), clinic.vault.parent)
     assert "not installed for this vault" in only(served(clinic, tmp_path)).says
     agent.file.unlink()
-    agent.write(ServiceSpec(serve_command(clinic.settings), clinic.vault, clinic.state))
+    agent.write(serve_command(clinic.settings), clinic.vault)
     assert served(clinic, tmp_path) == []
 
 
