@@ -53,7 +53,7 @@ def doctor(fix: bool) -> int:
             looks = examine(load_settings(), os.environ, checks, fix=fix, progress=progress)
         except InvalidArgument as error:
             mend = "correct the settings named above, then: memex doctor" if "mistakes" in error.details else ""
-            looks = iter([Finding("settings", "wrong", error.message, mend)])
+            looks = iter([Finding("wrong", error.message, mend, check="settings")])
         for look in looks:
             finding = replace(look, says=complete_commands(look.says), mend=complete_commands(look.mend))
             findings.append(finding)

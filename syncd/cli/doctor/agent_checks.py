@@ -46,7 +46,7 @@ def check_contexts(context: DoctorContext) -> Iterator[Finding]:
         named = ", ".join(strays[:NAMED])
         says = f"{named}{more}: only Memex writes contexts there, so no search finds what is yours, and a note that has the place of a context keeps it from agents"
         folder = quote_path(context.vault / strays[0].rstrip("/"))
-        yield Finding("contexts", "advice", says, f"mv {folder} {quote_path(context.vault / inbox / 'default')}/")
+        yield Finding("advice", says, f"mv {folder} {quote_path(context.vault / inbox / 'default')}/")
 
 
 def check_shares(context: DoctorContext) -> Iterator[Finding]:
@@ -59,9 +59,9 @@ def check_shares(context: DoctorContext) -> Iterator[Finding]:
     for problem in problems:
         says = f"{problem['entry']} is shared with the workspace {problem['workspace']}, but {problem['reason']}"
         mend = f"memex share remove {quote_path(problem['entry'])} --workspace {quote_path(problem['workspace'])}"
-        yield Finding("shares", "advice", says, mend)
+        yield Finding("advice", says, mend)
     if count and not problems:
-        yield Finding("shares", "ok", f"{pluralize(count, 'share')}; memex share preview lists what agents read")
+        yield Finding("ok", f"{pluralize(count, 'share')}; memex share preview lists what agents read")
 
 
 def _daemon_fact(context: DoctorContext, part: str, name: str) -> Any:
@@ -94,24 +94,24 @@ def check_hooks(context: DoctorContext) -> Iterator[Finding]:
         if not troubles:
             times = median(run.milliseconds for run in recent)
             began = pluralize(len(recent), "recent session")
-            yield Finding("hooks", "ok", f"{client}: {began} began with the context, in {times:.0f} ms")
+            yield Finding("ok", f"{client}: {began} began with the context, in {times:.0f} ms")
             continue
         outcome = troubles.most_common(1)[0][0]
         why, mend = TROUBLES[outcome]
         problem = next((run.problem for run in reversed(recent) if run.outcome == outcome and run.problem), "")
         says = f"{client}: {sum(troubles.values())} of {pluralize(len(recent), 'recent session')} began without the context, mostly because {why}"
-        yield Finding("hooks", "advice", says + (f" ({problem})" if problem else ""), mend)
+        yield Finding("advice", says + (f" ({problem})" if problem else ""), mend)
 
 
-def check_host_memory(context: DoctorContext) -> Iterator[Finding]:
+def check_memory(context: DoctorContext) -> Iterator[Finding]:
     """Report connected hosts that also keep a memory of their own, in which agents may save what Memex then lacks."""
     names = _connected_clients(context)
     if "claude-code" in names and (file := _claude_memory(context.environ)):
         says = "Claude Code has auto memory on, so it may save facts in its own files instead of Memex"
-        yield Finding("memory", "advice", says, f'set "autoMemoryEnabled": false in {quote_path(file)}')
+        yield Finding("advice", says, f'set "autoMemoryEnabled": false in {quote_path(file)}')
     if "codex" in names and (file := _codex_memory(context.environ)):
         says = "Codex has memories on, so it may save facts in its own files instead of Memex"
-        yield Finding("memory", "advice", says, f"set memories = false under [features] in {quote_path(file)}")
+        yield Finding("advice", says, f"set memories = false under [features] in {quote_path(file)}")
 
 
 def _connected_clients(context: DoctorContext) -> set[str]:
@@ -166,4 +166,4 @@ def _read_rows(context: DoctorContext, query: str) -> list[tuple[Any, ...]] | No
         return None
 
 
-AGENT_CHECKS = (check_contexts, check_shares, check_hooks, check_host_memory)
+AGENT_CHECKS = (check_contexts, check_shares, check_hooks, check_memory)

@@ -10,6 +10,7 @@ import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -20,6 +21,8 @@ from syncd.cli.terminal.text_width import hang_indent, pad
 from syncd.daemon import control_socket
 from syncd.settings.settings import Settings
 from syncd.state import process_lock
+from syncd.vault.path_rules import join
+from syncd.vault.vault import Vault
 
 ASKED_S = 15.0
 Rank: TypeAlias = Literal["ok", "advice", "wrong"]
@@ -36,13 +39,14 @@ MARKS: Mapping[str, tuple[str, str]] = {
 class Finding:
     """Holds one result of a check.
 
-    `mend`: a command or instruction for a person. `fix`: repairs the fault and returns a description of the repair."""
+    `mend`: a command or instruction for a person. `fix`: repairs the fault and returns a description of the repair.
+    `check`: the name of the check, which `examine` sets if the check does not."""
 
-    check: str
     is_: Rank
     says: str
     mend: str = ""
     fix: Callable[[], str] | None = field(default=None, compare=False)
+    check: str = ""
     mended: str = ""  # the description that `fix` returned
 
     def as_dict(self) -> dict[str, Any]:
@@ -51,7 +55,7 @@ class Finding:
         return shown | {"fixable": self.fix is not None, "mended": self.mended}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class DoctorContext:
     """Holds the input of the checks: the settings in force, and the status of the daemon, if it answers."""
 
@@ -70,6 +74,21 @@ class DoctorContext:
     def vault(self) -> Path:
         """Return the vault's folder."""
         return self.settings.vault.path
+
+    @cached_property
+    def folders(self) -> list[str]:
+        """Return the paths of all folders of the vault, except hidden and ignored ones; none if it can't be read.
+
+        Several checks share one walk, which takes seconds in a large vault."""
+        folders = [""]
+        with (
+            contextlib.suppress(MemexError),
+            contextlib.closing(Vault(self.vault, ignore=self.settings.vault.ignore)) as opened,
+        ):
+            for folder in folders:
+                with contextlib.suppress(MemexError):  # an unreadable folder can't be watched either
+                    folders += [join(folder, name) for name in opened.list_folders(folder)]
+        return folders[1:]
 
 
 Check: TypeAlias = Callable[[DoctorContext], Iterable[Finding]]
@@ -112,11 +131,12 @@ def examine(
 
 def _run_check(check: Check, context: DoctorContext) -> Iterator[Finding]:
     """Yield the findings of a check; a check that fails is a finding too, so that the other checks run."""
+    name = _name(check)
     try:
-        yield from check(context)
+        yield from (replace(finding, check=finding.check or name) for finding in check(context))
     except (MemexError, OSError) as error:
         reason = (error if isinstance(error, MemexError) else from_os_error(error)).message
-        yield Finding(_name(check), "wrong", f"the check could not finish: {reason}", "memex status")
+        yield Finding("wrong", f"the check could not finish: {reason}", "memex status", check=name)
 
 
 def _name(check: Check) -> str:

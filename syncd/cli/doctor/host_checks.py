@@ -45,34 +45,28 @@ def check_vault(context: DoctorContext) -> Iterator[Finding]:
         info = root.stat()
     except OSError as error:
         yield Finding(
-            "vault",
             "wrong",
             f"{root} can't be opened: {error.strerror}",
             f"ls -ld {quote_path(root)}; is its disk mounted; {moved_vault_advice(context.settings)}",
         )
         return
     if not stat.S_ISDIR(info.st_mode):
-        yield Finding("vault", "wrong", f"{root} is not a folder", "memex status --vault THE_FOLDER_OF_NOTES")
+        yield Finding("wrong", f"{root} is not a folder", "memex status --vault THE_FOLDER_OF_NOTES")
         return
     if not os.access(root, os.R_OK | os.X_OK):
-        yield Finding("vault", "wrong", f"Memex has no permission to read {root}", f"chmod u+rx {quote_path(root)}")
+        yield Finding("wrong", f"Memex has no permission to read {root}", f"chmod u+rx {quote_path(root)}")
         return
     if is_read_only(root):
-        yield Finding("vault", "wrong", f"{root} {READ_ONLY}, so captures fail", REMOUNT)
+        yield Finding("wrong", f"{root} {READ_ONLY}, so captures fail", REMOUNT)
     elif not os.access(root, os.W_OK):
         yield Finding(
-            "vault",
-            "wrong",
-            f"Memex has no permission to write {root}, so captures fail",
-            f"chmod u+w {quote_path(root)}",
+            "wrong", f"Memex has no permission to write {root}, so captures fail", f"chmod u+w {quote_path(root)}"
         )
     elif kind := remote_kind(str(root)):
         says = f"{root} is on {kind}, which may not report changes from other machines, so Memex lists the vault often"
-        yield Finding(
-            "vault", "advice", says, "no action needed; Memex finds changes from other machines a little later"
-        )
+        yield Finding("advice", says, "no action needed; Memex finds changes from other machines a little later")
     else:
-        yield Finding("vault", "ok", str(root))
+        yield Finding("ok", str(root))
 
 
 def check_inbox(context: DoctorContext) -> Iterator[Finding]:
@@ -83,45 +77,29 @@ def check_inbox(context: DoctorContext) -> Iterator[Finding]:
     folder = context.vault / name
     info = lstat_or_none(folder)
     if info is None:
-        yield Finding(
-            "inbox",
-            "wrong",
-            f"{name}/ is missing, so captures fail",
-            NEW_INBOX,
-            partial(_make_inbox, context),
-        )
+        yield Finding("wrong", f"{name}/ is missing, so captures fail", NEW_INBOX, partial(_make_inbox, context))
     elif not stat.S_ISDIR(info.st_mode):
         what = "a link, which Memex does not follow" if stat.S_ISLNK(info.st_mode) else "not a folder"
-        yield Finding(
-            "inbox",
-            "wrong",
-            f"{name} is {what}",
-            f"mv {quote_path(folder)} {quote_path(folder)}.aside; {NEW_INBOX}",
-        )
+        yield Finding("wrong", f"{name} is {what}", f"mv {quote_path(folder)} {quote_path(folder)}.aside; {NEW_INBOX}")
     elif is_read_only(folder):
-        yield Finding("inbox", "wrong", f"{name}/ {READ_ONLY}, so captures fail", REMOUNT)
+        yield Finding("wrong", f"{name}/ {READ_ONLY}, so captures fail", REMOUNT)
     elif closed := closed_folders(folder):
         for path in closed:
             shown = path.relative_to(context.vault)
             says, mend = f"Memex has no permission to read and write {shown}/", f"chmod u+rwx {quote_path(path)}"
-            yield Finding("inbox", "wrong", says, mend)
+            yield Finding("wrong", says, mend)
     else:
-        yield Finding("inbox", "ok", f"Memex can read and write {name}/")
+        yield Finding("ok", f"Memex can read and write {name}/")
 
 
 def check_folders(context: DoctorContext) -> Iterator[Finding]:
-    """Check that all folders of the vault outside the inbox can be read, and that the kernel allows a watch for each folder.
-
-    One walk is for both, because it takes seconds in a large vault."""
-    inbox, count = context.vault / context.settings.vault.inbox, 0
-    for name in _walk_folders(context):
-        count += 1
+    """Check that all folders of the vault outside the inbox can be read."""
+    inbox = context.vault / context.settings.vault.inbox
+    for name in context.folders:
         path = context.vault / name
         if not os.access(path, os.R_OK | os.X_OK) and inbox not in (path, *path.parents):
             says = f"Memex has no permission to read {name}/, so searches find its notes as they were before"
-            yield Finding("folders", "wrong", says, f"chmod u+rx {quote_path(path)}")
-    if context.vault.is_dir():
-        yield from _check_watches(1 + count)
+            yield Finding("wrong", says, f"chmod u+rx {quote_path(path)}")
 
 
 def closed_folders(inbox: Path) -> list[Path]:
@@ -139,31 +117,21 @@ def _make_inbox(context: DoctorContext) -> str:
     return f"created {context.settings.vault.inbox}/default"
 
 
-def _check_watches(needed: int) -> Iterator[Finding]:
+def check_watch(context: DoctorContext) -> Iterator[Finding]:
+    """Check that the kernel's limit allows a watch for every folder of the vault."""
     limit = _read_number(INOTIFY / "max_user_watches")
-    if limit is None:
+    if limit is None or not context.vault.is_dir():
         return
+    needed = 1 + len(context.folders)
     raise_it = "echo fs.inotify.max_user_watches={} | sudo tee /etc/sysctl.d/60-memex.conf; sudo sysctl --system"
     if needed > limit:
         says = f"{needed:,} folders need one watch each, but only {limit:,} are allowed, so Memex finds changes later, by listing"
-        yield Finding("watch", "wrong", says, raise_it.format(max(524_288, needed * 4)))
+        yield Finding("wrong", says, raise_it.format(max(524_288, needed * 4)))
     elif needed * 2 > limit:
         says = f"{needed:,} folders need one watch each, and all your programs share {limit:,} watches"
-        yield Finding("watch", "advice", says, raise_it.format(max(524_288, needed * 4)))
+        yield Finding("advice", says, raise_it.format(max(524_288, needed * 4)))
     else:
-        yield Finding("watch", "ok", f"{pluralize(needed, 'folder')}, and {limit:,} watches are allowed")
-
-
-def _walk_folders(context: DoctorContext) -> Iterator[str]:
-    """Yield the paths of all folders of the vault, except hidden and ignored ones; none if `check_vault` reports a problem."""
-    with suppress(MemexError), closing(Vault(context.vault, ignore=context.settings.vault.ignore)) as opened:
-        waiting = [""]
-        while waiting:
-            folder = waiting.pop()
-            with suppress(MemexError):  # an unreadable folder can't be watched either
-                names = [f"{folder}/{name}" if folder else name for name in opened.list_folders(folder)]
-                waiting += names
-                yield from names
+        yield Finding("ok", f"{pluralize(needed, 'folder')}, and {limit:,} watches are allowed")
 
 
 def _read_number(path: Path) -> int | None:
@@ -191,12 +159,12 @@ def check_git(context: DoctorContext) -> Iterator[Finding]:
     failures = [] if standing.state in _EXPLAINED else list(_git_failures(context))
     yield from failures
     if not advice and not failures:
-        yield Finding("git", "ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")
+        yield Finding("ok", f"the vault has a history{f', on {standing.branch}' if standing.branch else ''}")
     elif advice:
         rank: Rank = "wrong" if standing.state in UNWELL else "advice"
         says, _, mend = advice.partition(": ")
         alone = re.fullmatch("run `([^`]+)`", mend)
-        yield Finding("git", rank, f"{standing.state}: {says}", alone[1] if alone else mend or says)
+        yield Finding(rank, f"{standing.state}: {says}", alone[1] if alone else mend or says)
 
 
 def _describe_hooks(folder: Path, amiss: Mapping[str, str]) -> Finding:
@@ -209,7 +177,7 @@ def _describe_hooks(folder: Path, amiss: Mapping[str, str]) -> Finding:
         else:  # "replaced"
             steps.append(f"move away {path} or {quote_path(previous_hook_path(folder / name))}, as you need only one")
     says = f"hooks of Memex were changed or replaced: {', '.join(sorted(amiss))}; Memex follows Git without them"
-    return Finding("git", "advice", says, "; ".join([*steps, "memex hook install"]))
+    return Finding("advice", says, "; ".join([*steps, "memex hook install"]))
 
 
 def _git_failures(context: DoctorContext) -> Iterator[Finding]:
@@ -217,7 +185,7 @@ def _git_failures(context: DoctorContext) -> Iterator[Finding]:
     for sentence in context.daemon["degraded"] if context.daemon else ():
         part, _, says = str(sentence).partition(": ")
         if part == "git":
-            yield Finding("git", "wrong", says, "memex sync" if "memex sync" in says else "memex service logs")
+            yield Finding("wrong", says, "memex sync" if "memex sync" in says else "memex service logs")
 
 
 def check_disk(context: DoctorContext) -> Iterator[Finding]:
@@ -237,11 +205,11 @@ def check_disk(context: DoctorContext) -> Iterator[Finding]:
             ", with room for almost no more files" if few else ""
         )
         if left < FULL or few:
-            yield Finding("disk", "wrong", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
+            yield Finding("wrong", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
         elif left < TIGHT:
-            yield Finding("disk", "advice", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
+            yield Finding("advice", says, f"free some space: du -xh -d 2 {quote_path(folder)}")
         else:
-            yield Finding("disk", "ok", says)
+            yield Finding("ok", says)
 
 
 def check_clock(context: DoctorContext) -> Iterator[Finding]:
@@ -249,7 +217,6 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
     present = time.time()
     if present < BEFORE:
         yield Finding(
-            "clock",
             "wrong",
             f"the clock shows {time.strftime('%Y-%m-%d', time.gmtime(present))}",
             "sudo timedatectl set-ntp true",
@@ -265,10 +232,9 @@ def check_clock(context: DoctorContext) -> Iterator[Finding]:
     if ahead:
         count = "one note has" if len(ahead) == 1 else f"{len(ahead):,} notes have"
         says = f"{count} a time in the future, such as {ahead[0]}: such notes are sorted as the newest"
-        yield Finding("clock", "advice", says, "if the clock is right, save such notes again")
+        yield Finding("advice", says, "if the clock is right, save such notes again")
     else:
         yield Finding(
-            "clock",
             "ok",
             f"the clock shows {time.strftime('%Y-%m-%d %H:%M', time.localtime(present))}; no note has a later time",
         )
@@ -279,9 +245,9 @@ def check_versions(_: DoctorContext) -> Iterator[Finding]:
     python = ".".join(map(str, sys.version_info[:3]))
     sqlite = ".".join(map(str, SQLITE_HERE))
     if SQLITE_HERE < SQLITE:
-        yield Finding("versions", "wrong", f"SQLite {sqlite} is too old", "install a Python with SQLite 3.37 or newer")
+        yield Finding("wrong", f"SQLite {sqlite} is too old", "install a Python with SQLite 3.37 or newer")
     else:
-        yield Finding("versions", "ok", f"Memex {installed()}, Python {python}, SQLite {sqlite}")
+        yield Finding("ok", f"Memex {installed()}, Python {python}, SQLite {sqlite}")
 
 
 def check_port(context: DoctorContext) -> Iterator[Finding]:
@@ -297,14 +263,13 @@ def check_port(context: DoctorContext) -> Iterator[Finding]:
         except OSError as error:
             says = f"the daemon can't listen on {server.host}:{server.port}: {error.strerror}"
             yield Finding(
-                "port",
                 "wrong",
                 says,
                 f"memex serve --any-port, or set server.port; to find the process: ss -ltnp 'sport = :{server.port}'",
             )
         else:
             yield Finding(
-                "port", "ok", f"{server.host}:{server.port} is free" if server.port else "the daemon picks a free port"
+                "ok", f"{server.host}:{server.port} is free" if server.port else "the daemon picks a free port"
             )
 
 
@@ -314,16 +279,14 @@ def check_files(context: DoctorContext) -> Iterator[Finding]:
     if not facts:
         return
     for path in facts["missing"]:
-        yield Finding(
-            "files", "advice", f"{path} is missing; its note remains", "put the file back, or delete the note"
-        )
+        yield Finding("advice", f"{path} is missing; its note remains", "put the file back, or delete the note")
     for file in facts["unread"]:
         yield Finding(
-            "files", "advice", f"{file['path']} could not be read: {file['reason']}", "Memex tries again automatically"
+            "advice", f"{file['path']} could not be read: {file['reason']}", "Memex tries again automatically"
         )
     if not facts["missing"] and not facts["unread"]:
         known = pluralize(facts["known"], "file")
-        yield Finding("files", "ok", f"{known} with a note, {facts['waiting']:,} waiting to be read")
+        yield Finding("ok", f"{known} with a note, {facts['waiting']:,} waiting to be read")
 
 
 def check_environment(context: DoctorContext) -> Iterator[Finding]:
@@ -332,7 +295,7 @@ def check_environment(context: DoctorContext) -> Iterator[Finding]:
         read_environment_keys(context.environ)
     except InvalidArgument as error:
         says, _, mend = error.message.partition(": ")
-        yield Finding("environment", "wrong", says, mend)
+        yield Finding("wrong", says, mend)
 
 
 def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
@@ -345,15 +308,13 @@ def check_sandbox(context: DoctorContext) -> Iterator[Finding]:
 
         facts = SandboxReport(required=context.settings.kb.confined == "required").facts()
     if facts["problem"]:
-        yield Finding(
-            "sandbox", "wrong", facts["problem"], "memex config, section kb; on Linux libseccomp.so.2 is needed"
-        )
+        yield Finding("wrong", facts["problem"], "memex config, section kb; on Linux libseccomp.so.2 is needed")
     elif facts["missing"]:
         says = f"kb.confined is preferred, so Memex reads PDF and Office files without {' and '.join(facts['missing'])}"
-        yield Finding("sandbox", "advice", says, "no action needed if you trust the sources of all files")
+        yield Finding("advice", says, "no action needed if you trust the sources of all files")
     else:
         network = ", in a separate network namespace" if facts["network_namespace"] else ""
-        yield Finding("sandbox", "ok", f"Memex reads files under Landlock {facts['landlock']} and seccomp{network}")
+        yield Finding("ok", f"Memex reads files under Landlock {facts['landlock']} and seccomp{network}")
 
 
 HOST_CHECKS = (
@@ -365,6 +326,7 @@ HOST_CHECKS = (
     check_files,
     check_sandbox,
     check_port,
+    check_watch,
     check_git,
     check_disk,
     check_clock,

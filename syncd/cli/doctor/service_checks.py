@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from index.errors import MemexError
 from syncd.cli.doctor.doctor import ASKED_S, DoctorContext, Finding, quote_path, restrict_mode
@@ -19,19 +19,23 @@ from syncd.installation import unit_files
 from syncd.installation.service_manager import USUAL, Systemd, agent_vault, find_manager, read_unit, serve_command
 from syncd.settings.effective_settings import effective_settings
 
+NOT_INSTALLED: Final = Finding(
+    "advice", "not installed for this vault; the daemon stops when its terminal closes", "memex service install --now"
+)
+
 
 def check_settings(context: DoctorContext) -> Iterator[Finding]:
     """Check that other users can't write the settings file."""
     file = context.settings.file
     if file is None:
-        yield Finding("settings", "ok", "no settings file; flags, environment variables and defaults apply")
+        yield Finding("ok", "no settings file; flags, environment variables and defaults apply")
         return
     info = file.stat()
     if info.st_mode & 0o022:
         fix = partial(restrict_mode, file, stat.S_IMODE(info.st_mode) & ~0o022) if info.st_uid == os.geteuid() else None
-        yield Finding("settings", "wrong", f"other users can write {file}", f"chmod go-w {quote_path(file)}", fix)
+        yield Finding("wrong", f"other users can write {file}", f"chmod go-w {quote_path(file)}", fix)
     else:
-        yield Finding("settings", "ok", str(file))
+        yield Finding("ok", str(file))
 
 
 def check_settings_in_use(context: DoctorContext) -> Iterator[Finding]:
@@ -45,7 +49,7 @@ def check_settings_in_use(context: DoctorContext) -> Iterator[Finding]:
         names = [name for name in ours if name in theirs and ours[name]["value"] != theirs[name]["value"]]
         if names:
             says = f"the daemon runs with other values of {', '.join(names)}, because these settings changed after its start"
-            yield Finding("settings", "advice", says, "memex stop; memex serve")
+            yield Finding("advice", says, "memex stop; memex serve", check="settings")
 
 
 def _is_comparable(setting: Mapping[str, Any]) -> bool:
@@ -59,8 +63,7 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
     if not isinstance(manager, Systemd):
         agents = manager.folder.glob(f"{USUAL}*.plist")
         if not any(agent_vault(file) == str(context.vault) for file in agents):
-            says = "not installed for this vault; the daemon stops when its terminal closes"
-            yield Finding("service", "advice", says, "memex service install --now")
+            yield NOT_INSTALLED
         return
     units = {file: text for file in sorted(manager.folder.glob(f"{USUAL}*.service")) if (text := read_unit(file))}
     mine = unit_files.vault_line(unit_files.systemd_unit(USUAL, ["/memex"], vault=str(context.vault)))
@@ -69,8 +72,7 @@ def check_service(context: DoctorContext) -> Iterator[Finding]:
             yield from _check_unit(context, Systemd(file.stem, manager.folder), text)
             return
     if not manager.unavailable_reason():
-        says = "not installed for this vault; the daemon stops when its terminal closes"
-        yield Finding("service", "advice", says, "memex service install --now")
+        yield NOT_INSTALLED
 
 
 def _instructions(unit: str) -> list[str]:
@@ -85,32 +87,29 @@ def _check_unit(context: DoctorContext, manager: Systemd, text: str) -> Iterator
     start = next((line for line in text.splitlines() if line.startswith("ExecStart=")), "ExecStart=nothing")
     program = Path(shlex.split(start.removeprefix("ExecStart="))[0].replace("%%", "%"))
     if not program.exists():
-        yield Finding("service", "wrong", f"{manager.file.name} starts {program}, which does not exist", again)
+        yield Finding("wrong", f"{manager.file.name} starts {program}, which does not exist", again)
         return
     wanted = unit_files.systemd_unit(manager.name, serve_command(context.settings), vault=str(context.vault))
     if _instructions(text) != _instructions(wanted):
         yield Finding(
-            "service",
             "advice",
             f"{manager.file} differs from the file that this version of Memex writes for these settings",
             again,
         )
     if manager.unavailable_reason():
-        yield Finding(
-            "service", "ok", f"{manager.file.name} is installed, but this process can't reach its service manager"
-        )
+        yield Finding("ok", f"{manager.file.name} is installed, but this process can't reach its service manager")
         return
     status = manager.state()
     if not status["active"]:
         says = f"{manager.file.name} is {status['state']}" + (f", {status['result']}" if status["result"] else "")
-        yield Finding("service", "wrong", says, f"systemctl --user restart {manager.file.name}; memex service logs")
+        yield Finding("wrong", says, f"systemctl --user restart {manager.file.name}; memex service logs")
     elif not status["enabled"]:
-        yield Finding("service", "advice", f"{manager.file.name} runs, but does not start automatically", again)
+        yield Finding("advice", f"{manager.file.name} runs, but does not start automatically", again)
     elif status["lingers"] is False:
         says = f"{manager.file.name} runs only while you are logged in, and does not start at boot"
-        yield Finding("service", "advice", says, "loginctl enable-linger")
+        yield Finding("advice", says, "loginctl enable-linger")
     else:
-        yield Finding("service", "ok", f"{manager.file.name} runs, restarted {status['restarts']} times")
+        yield Finding("ok", f"{manager.file.name} runs, restarted {status['restarts']} times")
 
 
 SETTINGS_CHECKS = (check_settings, check_settings_in_use)

@@ -49,41 +49,34 @@ def check_state(context: DoctorContext) -> Iterator[Finding]:
     folder = context.state
     info = lstat_or_none(folder)
     if info is None:
-        yield Finding(
-            "state",
-            "wrong",
-            f"{folder} is missing: this vault is not set up",
-            init_command(context.settings),
-        )
+        yield Finding("wrong", f"{folder} is missing: this vault is not set up", init_command(context.settings))
         return
     if not stat.S_ISDIR(info.st_mode):
-        yield Finding("state", "wrong", f"{folder} is not a folder", "memex status --state ANOTHER_FOLDER")
+        yield Finding("wrong", f"{folder} is not a folder", "memex status --state ANOTHER_FOLDER")
         return
     if info.st_uid != os.geteuid():
-        yield Finding("state", "wrong", f"{folder} belongs to another user", take_over(folder))
+        yield Finding("wrong", f"{folder} belongs to another user", take_over(folder))
         return
     if whole := find_obstacle(folder):
-        yield Finding("state", "wrong", whole.says, whole.way)
+        yield Finding("wrong", whole.says, whole.way)
         return
     vault = read_vault_path(folder)
     if vault is not None and vault != context.vault:
-        yield Finding(
-            "state", "wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {quote_path(vault)}"
-        )
+        yield Finding("wrong", f"{folder} belongs to the vault {vault}", f"memex status --vault {quote_path(vault)}")
     for misfit in find_misfits(folder):
         how = f"chmod {misfit.mode:o} {quote_path(misfit.path)}" if misfit.mode is not None else "memex doctor --fix"
-        yield Finding("state", "wrong", misfit.says, misfit.way or how, None if misfit.way else misfit.mend)
+        yield Finding("wrong", misfit.says, misfit.way or how, None if misfit.way else misfit.mend)
     open_to_others = [folder] if info.st_mode & 0o077 else []
     open_to_others += [path for name in SECRETS if (path := folder / name) and _is_readable_by_others(path)]
     for path in open_to_others:
         mode = 0o700 if path == folder else 0o600
         mend, fix = f"chmod {mode:o} {quote_path(path)}", partial(restrict_mode, path, mode)
-        yield Finding("state", "wrong", f"other users can access {path}", mend, fix)
+        yield Finding("wrong", f"other users can access {path}", mend, fix)
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
         fix = partial(restrict_mode, folder, 0o700)
-        yield Finding("state", "wrong", f"{folder} can't be written", f"chmod 700 {quote_path(folder)}", fix)
+        yield Finding("wrong", f"{folder} can't be written", f"chmod 700 {quote_path(folder)}", fix)
     elif not open_to_others:
-        yield Finding("state", "ok", f"{folder}, accessible only to you")
+        yield Finding("ok", f"{folder}, accessible only to you")
 
 
 def _is_unusable(context: DoctorContext) -> bool:
@@ -103,7 +96,7 @@ def _is_readable_by_others(path: Path) -> bool:
     return info is not None and not stat.S_ISLNK(info.st_mode) and bool(info.st_mode & 0o077)
 
 
-def check_key_file(context: DoctorContext) -> Iterator[Finding]:
+def check_key(context: DoctorContext) -> Iterator[Finding]:
     """Check the file with the owner's key; `check_state` checks its permissions."""
     if _is_unusable(context):
         return
@@ -113,21 +106,21 @@ def check_key_file(context: DoctorContext) -> Iterator[Finding]:
         return
     mend = "memex key reset --yes"  # replaces the file, whatever it is
     if stat.S_ISLNK(info.st_mode):
-        yield Finding("key", "wrong", f"{path} is a link, so other users may be able to read or change the key", mend)
+        yield Finding("wrong", f"{path} is a link, so other users may be able to read or change the key", mend)
     elif not stat.S_ISREG(info.st_mode):
-        yield Finding("key", "wrong", f"{path} is not a regular file", mend)
+        yield Finding("wrong", f"{path} is not a regular file", mend)
     elif info.st_uid != os.geteuid():
-        yield Finding("key", "wrong", f"{path} belongs to another user", mend)
+        yield Finding("wrong", f"{path} belongs to another user", mend)
     elif os.access(path, os.R_OK) and not path.read_bytes().strip():
-        yield Finding("key", "wrong", f"{path} is empty, so Memex refuses commands and clients that use it", mend)
+        yield Finding("wrong", f"{path} is empty, so Memex refuses commands and clients that use it", mend)
     elif os.access(path, os.R_OK) and not SECRET.fullmatch(path.read_text("utf-8", "replace").strip()):
         yield Finding(
-            "key", "wrong", f"{path} contains no complete key, so Memex refuses commands and clients that use it", mend
+            "wrong", f"{path} contains no complete key, so Memex refuses commands and clients that use it", mend
         )
     elif os.access(path, os.R_OK) and (reason := _refusal(context, path.read_text().strip().split("_")[1])):
-        yield Finding("key", "wrong", f"the key in {path} {reason}, so Memex refuses clients that use it", mend)
+        yield Finding("wrong", f"the key in {path} {reason}, so Memex refuses clients that use it", mend)
     else:
-        yield Finding("key", "ok", f"{path} holds a key")
+        yield Finding("ok", f"{path} holds a key")
 
 
 def _refusal(context: DoctorContext, id: str) -> str:
@@ -150,23 +143,23 @@ def check_daemon(context: DoctorContext) -> Iterator[Finding]:
         return
     if context.silent:
         mend = "memex stop; memex serve" if pid else "memex serve"
-        yield Finding("daemon", "wrong", f"process {pid or '?'} runs, but does not answer: {context.silent}", mend)
+        yield Finding("wrong", f"process {pid or '?'} runs, but does not answer: {context.silent}", mend)
     elif context.daemon is None and pid is not None:
         says = (
             f"process {pid or '?'} holds {folder / 'lock'}, but does not listen: a starting daemon, or another command"
         )
-        yield Finding("daemon", "wrong", says, "memex status; if the process still does not listen: memex stop")
+        yield Finding("wrong", says, "memex status; if the process still does not listen: memex stop")
     elif context.daemon is None:
         left = [path for name in OF_A_DAEMON if lstat_or_none(path := folder / name)]
         if left:
             names = " and ".join(path.name for path in left)
             fix = partial(_remove_unheld_files, folder, left)
-            yield Finding("daemon", "wrong", f"a crashed daemon left {names}", "memex serve", fix)
+            yield Finding("wrong", f"a crashed daemon left {names}", "memex serve", fix)
         elif other := find_holder(context.vault):
             says = f"process {other} serves {context.vault} with another state folder than {folder}"
-            yield Finding("daemon", "wrong", says, f"name its state folder with --state, or stop it: kill {other}")
+            yield Finding("wrong", says, f"name its state folder with --state, or stop it: kill {other}")
         else:
-            yield Finding("daemon", "advice", "no daemon is running, so changes are not indexed", "memex serve")
+            yield Finding("advice", "no daemon is running, so changes are not indexed", "memex serve")
     else:
         yield from _check_running_daemon(context)
 
@@ -182,7 +175,7 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
     theirs = context.daemon.get("version")
     if theirs and theirs != installed():
         says = f"process {context.pid} is version {theirs}, and this command {installed()}"
-        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
+        yield Finding("wrong", says, "memex stop; memex serve")
     settling = not context.daemon["ready"] or context.daemon.get("encoder", {}).get("state") == "loading"
     for sentence in context.daemon["degraded"]:
         part, _, rest = str(sentence).partition(": ")
@@ -195,23 +188,21 @@ def _check_running_daemon(context: DoctorContext) -> Iterator[Finding]:
         way = re.search("`(memex [^`]+)`", rest) or re.search(": (memex [^:]+)$", rest)
         rank: Rank = "advice" if settling or rest.startswith("still loading") else "wrong"
         other = "memex service logs" if rest.endswith(SEE_DOCTOR) else "memex status"
-        yield Finding(part, rank, rest.removesuffix(SEE_DOCTOR), way[1] if way else other)
+        yield Finding(rank, rest.removesuffix(SEE_DOCTOR), way[1] if way else other, check=part)
     try:
         url = read_daemon_url(context.state)
     except Unavailable:
-        yield Finding(
-            "daemon", "wrong", f"process {context.pid} runs, but has not recorded its address", "memex status"
-        )
+        yield Finding("wrong", f"process {context.pid} runs, but has not recorded its address", "memex status")
         return
     direct = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     try:
         with direct.open(f"{url}/healthz", timeout=ANSWER_S) as answer:
-            yield Finding("daemon", "ok", f"process {context.pid} answers at {url} ({answer.status})")
+            yield Finding("ok", f"process {context.pid} answers at {url} ({answer.status})")
     except urllib.error.HTTPError as error:
-        yield Finding("daemon", "wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
+        yield Finding("wrong", f"{url}/healthz answers {error.code}", "memex stop; memex serve")
     except OSError as error:
         says = f"process {context.pid} answers commands, but not at {url}: {error}"
-        yield Finding("daemon", "wrong", says, "memex stop; memex serve")
+        yield Finding("wrong", says, "memex stop; memex serve")
 
 
 def check_ledger(context: DoctorContext) -> Iterator[Finding]:
@@ -222,7 +213,7 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
     info = lstat_or_none(path)
     if info is None:
         if lstat_or_none(context.state) is not None:
-            yield Finding("ledger", "wrong", f"{path} is missing, so no key works", init_command(context.settings))
+            yield Finding("wrong", f"{path} is missing, so no key works", init_command(context.settings))
         return
     if info.st_uid != os.geteuid():
         return  # `check_state` reports it
@@ -232,9 +223,9 @@ def check_ledger(context: DoctorContext) -> Iterator[Finding]:
             mend = f"update Memex; or, with an older backup: {mend}"
         elif not is_damaged(path):
             mend = "memex status; another program may hold the file"
-        yield Finding("ledger", "wrong", f"{path.name}: {wrong}", mend)
+        yield Finding("wrong", f"{path.name}: {wrong}", mend)
     else:
-        yield Finding("ledger", "ok", f"{path.name} is intact")
+        yield Finding("ok", f"{path.name} is intact")
 
 
 def check_audit(context: DoctorContext) -> Iterator[Finding]:
@@ -245,18 +236,17 @@ def check_audit(context: DoctorContext) -> Iterator[Finding]:
         asked = context.daemon is not None
         result = control_socket.call(context.state, "audit.verify", {"files": False}) if asked else _verify_chain(path)
     except MemexError as error:
-        yield Finding("audit", "advice", f"the log can't be read: {error.message}", "memex audit verify")
+        yield Finding("advice", f"the log can't be read: {error.message}", "memex audit verify")
         return
     if result["broken"]:
         says = f"the log is broken in {pluralize(result['broken'], 'place')}: {result['breaks'][0]}"
         yield Finding(
-            "audit",
             "wrong",
             says,
             "memex audit verify; once you know the cause: memex audit prune --before 1m --to FILE --force",
         )
     else:
-        yield Finding("audit", "ok", f"{pluralize(result['entries'], 'entry')}, all unchanged")
+        yield Finding("ok", f"{pluralize(result['entries'], 'entry')}, all unchanged")
 
 
 def _verify_chain(path: Path) -> dict[str, Any]:
@@ -283,12 +273,11 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
     staged = StagedFiles(context.state / STAGED)
     lost = [job.id for job in jobs if job.needs_file and not staged.find(job.id)]
     for id in lost:
-        yield Finding("queue", "wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
+        yield Finding("wrong", f"the file of the job {id} is missing: upload it again", f"memex job show {id}")
     old = find_unneeded(staged.folder, [job.id for job in jobs if job.kind == "file"], older_s=STRAY_S)
     if old:
         says = "one staged file belongs to no job" if len(old) == 1 else f"{len(old):,} staged files belong to no job"
         yield Finding(
-            "queue",
             "wrong",
             says,
             "memex job run remove-leftover-files",
@@ -297,14 +286,10 @@ def check_queue(context: DoctorContext) -> Iterator[Finding]:
     failed = sum(job.failed for job in jobs)
     if failed:
         yield Finding(
-            "queue",
-            "advice",
-            f"{failed:,} jobs failed" if failed > 1 else "one job failed",
-            "memex job queue --status failed",
+            "advice", f"{failed:,} jobs failed" if failed > 1 else "one job failed", "memex job queue --status failed"
         )
     if not (lost or old or failed):
         yield Finding(
-            "queue",
             "ok",
             f"{len(jobs):,} jobs wait" if len(jobs) > 1 else "one job waits" if jobs else "no job waits or has failed",
         )
@@ -323,9 +308,9 @@ def check_index(context: DoctorContext) -> Iterator[Finding]:
             fix = partial(_rebuild_index, context) if not text.startswith("there is none") else None
             rank: Rank = "advice" if fix is None else "wrong"
             says = text if scope == "index" else f"{scope}: {text}"
-            yield Finding("index", rank, says, "memex index --full" if fix else "memex index", fix)
+            yield Finding(rank, says, "memex index --full" if fix else "memex index", fix)
     if not any(wrong.values()):
-        yield Finding("index", "ok", "catalog and chunks agree, for the captures and for your own notes")
+        yield Finding("ok", "catalog and chunks agree, for the captures and for your own notes")
 
 
 def _examine_index(context: DoctorContext) -> dict[str, str]:
@@ -385,7 +370,7 @@ def check_encoder(context: DoctorContext) -> Iterator[Finding]:
     """Check that each encoder loads the configured model and embeds a text."""
     if context.daemon is not None:
         if context.daemon.get("encoder", {}).get("state") == "ready":  # otherwise `check_daemon` reports it
-            yield Finding("encoder", "ok", "loaded by the daemon, and in use")
+            yield Finding("ok", "loaded by the daemon, and in use")
         return
     from index.encoders.embedder import load_encoder
 
@@ -400,9 +385,9 @@ def check_encoder(context: DoctorContext) -> Iterator[Finding]:
                 made.close()
         except MemexError as error:
             rank: Rank = "wrong" if number == 0 else "advice"
-            yield Finding("encoder", rank, error.message, _suggest_mend(error, "embed"))
+            yield Finding(rank, error.message, _suggest_mend(error, "embed"))
         else:
-            yield Finding("encoder", "ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
+            yield Finding("ok", f"{made.name} loads and embeds ({len(vector)} dimensions)")
 
 
 def _suggest_mend(error: MemexError, section: str) -> str:
@@ -419,7 +404,7 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
     if context.daemon is not None:
         sentences = {"ready": "loaded by the daemon", "unused": "the daemon loads it at the first search"}
         if says := sentences.get(context.daemon.get("reranker", {}).get("state", "")):
-            yield Finding("reranker", "ok", says)
+            yield Finding("ok", says)
         return  # otherwise `check_daemon` reports it
     from index.search.reranker import load_model
 
@@ -431,19 +416,19 @@ def check_reranker(context: DoctorContext) -> Iterator[Finding]:
             model.score(PROBE, [PASSAGE])
         seconds = time.monotonic() - begun
     except MemexError as error:
-        yield Finding("reranker", "wrong", error.message, _suggest_mend(error, "search"))
+        yield Finding("wrong", error.message, _suggest_mend(error, "search"))
         return
     says = f"{model.name} judges {search.rerank_pool} passages in {seconds:.1f} s"
     if seconds > search.rerank_s:
         says += f", but a search waits only {search.rerank_s:g} s: lower search.rerank_pool or raise search.rerank_s"
-        yield Finding("reranker", "advice", says, "memex config, section search")
+        yield Finding("advice", says, "memex config, section search")
     else:
-        yield Finding("reranker", "ok", says)
+        yield Finding("ok", says)
 
 
 STATE_CHECKS = (
     check_state,
-    check_key_file,
+    check_key,
     check_daemon,
     check_ledger,
     check_audit,

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from syncd.cli.doctor.agent_checks import check_contexts, check_hooks, check_host_memory, check_shares
+from syncd.cli.doctor.agent_checks import check_contexts, check_hooks, check_memory, check_shares
 from syncd.cli.doctor.doctor import DoctorContext
 from syncd.state.folder import LEDGER
 from syncd.state.hook_log import HookRun, append_run
@@ -83,7 +83,7 @@ def settings(tmp_path, values):
 )
 def test_the_memory_of_claude_code_is_told_with_its_setting(context, tmp_path, values, is_told):
     settings(tmp_path, values)
-    findings = told(check_host_memory(context))
+    findings = told(check_memory(context))
     assert bool(findings) is is_told
     if is_told:
         ((rank, says, mend),) = findings
@@ -95,7 +95,7 @@ def test_the_memory_of_codex_is_told_when_it_is_on(context, tmp_path):
     settings(tmp_path, {"autoMemoryEnabled": False})
     (tmp_path / ".codex").mkdir()
     (tmp_path / ".codex/config.toml").write_text("[features]\nmemories = true\n")
-    assert told(check_host_memory(context)) == [
+    assert told(check_memory(context)) == [
         (
             "advice",
             "Codex has memories on, so it may save facts in its own files instead of Memex",
@@ -104,12 +104,12 @@ def test_the_memory_of_codex_is_told_when_it_is_on(context, tmp_path):
     ]
     for text in ("[features]\nmemories = false\n", f"features = {'[' * 3000}{']' * 3000}"):
         (tmp_path / ".codex/config.toml").write_text(text)
-        assert told(check_host_memory(context)) == []
+        assert told(check_memory(context)) == []
 
 
 def test_hosts_that_are_not_connected_are_not_looked_at(tmp_path):
     context = DoctorContext(settings_of(tmp_path, tmp_path / "none"), {"HOME": str(tmp_path)}, None, None)
-    assert told(check_host_memory(context)) == []
+    assert told(check_memory(context)) == []
 
 
 @pytest.fixture
@@ -135,11 +135,11 @@ def without_daemon(context):
 def test_strays_and_broken_shares_are_advice_with_the_command_that_helps(shared, running):
     context = shared if running else without_daemon(shared)
     (stray,) = check_contexts(context)
-    assert (stray.check, stray.is_) == ("contexts", "advice")
+    assert stray.is_ == "advice"
     assert stray.says.startswith("Captures/Context/alpha/: ")
     assert stray.mend == f"mv {context.vault}/Captures/Context/alpha {context.vault}/Captures/default/"
     (broken,) = check_shares(context)
-    assert (broken.check, broken.is_) == ("shares", "advice")
+    assert broken.is_ == "advice"
     assert broken.says == "Gone/** is shared with the workspace default, but the folder does not exist"
     assert broken.mend == "memex share remove 'Gone/**' --workspace default"
 

@@ -48,7 +48,7 @@ def _refused(_context):
 
 
 def _unavailable(_context):
-    yield Finding("queue", "ok", "no job waits")
+    yield Finding("ok", "no job waits", check="queue")
     raise Unavailable("the ledger ledger.db can't be read: file is not a database")
 
 
@@ -133,16 +133,16 @@ def test_settings_that_are_wrong_are_a_finding(tmp_path, models):
 
 
 def test_a_finding_is_shown_with_its_way_out():
-    text = format_finding(Finding("git", "wrong", "it is " + "very " * 30 + "broken", "git status"), width=40)
+    text = format_finding(Finding("wrong", "it is " + "very " * 30 + "broken", "git status", check="git"), width=40)
     assert text.splitlines()[0].startswith("✗ git        it is")
     assert text.splitlines()[-1] == " " * 13 + "→ git status"
     assert max(map(len, text.splitlines())) <= 40
-    assert "repaired: x" in format_finding(Finding("a", "ok", "", mended="x"))
+    assert "repaired: x" in format_finding(Finding("ok", "", mended="x"))
 
 
 def test_the_summary_counts():
-    wrong = Finding("a", "wrong", "x", fix=lambda: "")
+    wrong = Finding("wrong", "x", fix=lambda: "")
     assert format_summary([wrong]) == "1 problem found; `memex doctor --fix` repairs it"
-    assert format_summary([wrong, Finding("b", "wrong", "y"), Finding("c", "advice", "z")]).startswith(
+    assert format_summary([wrong, Finding("wrong", "y"), Finding("advice", "z")]).startswith(
         "2 problems found; advice: 1"
     )

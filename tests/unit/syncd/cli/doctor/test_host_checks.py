@@ -12,11 +12,12 @@ from dataclasses import replace
 import pytest
 
 from syncd.cli.doctor import host_checks
-from syncd.cli.doctor.doctor import DoctorContext, examine
+from syncd.cli.doctor.doctor import DoctorContext, examine, read_context
 from syncd.cli.main import run_command
 from syncd.daemon import health
 from syncd.remote.branch_sync import UNREACHED
 from syncd.settings.settings import ServerSettings, VaultSettings
+from syncd.vault.vault import Vault
 from tests.support.clinic import only
 from tests.support.world import until
 
@@ -119,7 +120,7 @@ def test_a_port_that_is_taken(clinic):
 def test_watches_that_are_too_few(clinic, tmp_path, monkeypatch, limit, rank):
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text(f"{limit}\n")
-    found = only(clinic.look(host_checks.check_folders))
+    found = only(clinic.look(host_checks.check_watch))
     assert found.is_ == rank
     assert "3 folders" in found.says
     assert ("sysctl" in found.mend) == (rank != "ok")
@@ -233,17 +234,20 @@ def test_a_vault_of_the_settings_that_ignores_folders_needs_fewer_watches(clinic
     monkeypatch.setattr(host_checks, "INOTIFY", tmp_path)
     (tmp_path / "max_user_watches").write_text("100\n")
     (clinic.vault / "Archive/Deep").mkdir(parents=True)
-    assert "5 folders" in only(clinic.look(host_checks.check_folders)).says
+    assert "5 folders" in only(clinic.look(host_checks.check_watch)).says
     clinic.settings = replace(clinic.settings, vault=VaultSettings(path=clinic.vault, ignore=("Archive/**",)))
-    assert "5 folders" not in only(clinic.look(host_checks.check_folders)).says
+    assert "5 folders" not in only(clinic.look(host_checks.check_watch)).says
 
 
 def test_all_checks_together_walk_through_the_folders_once(clinic, monkeypatch):
-    walks, walk = [], host_checks._walk_folders
-    monkeypatch.setattr(host_checks, "_walk_folders", lambda context: walks.append(1) or walk(context))
-    looks = [look.check for check in host_checks.HOST_CHECKS for look in clinic.look(check)]
-    assert len(walks) == 1
-    assert "watch" in looks
+    listed, list_folders = [], Vault.list_folders
+    monkeypatch.setattr(
+        Vault, "list_folders", lambda vault, folder: listed.append(folder) or list_folders(vault, folder)
+    )
+    context = read_context(clinic.settings, {})
+    assert context.folders == ["Captures", "Captures/default"]
+    assert [*host_checks.check_watch(context), *host_checks.check_folders(context)]
+    assert listed == ["", "Captures", "Captures/default"]
 
 
 def test_a_key_of_the_environment_that_is_too_short_is_told(clinic):
