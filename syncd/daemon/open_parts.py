@@ -12,7 +12,6 @@ from index.encoders.bundled_tokenizer import count_tokens
 from index.encoders.embedder import Embedder
 from index.errors import Unavailable
 from index.model import Document, Stat
-from index.scope.reader import Looks
 from index.search.reranker import Reranker
 from index.timings import now_ms
 from syncd.captures.automatic_values import AutomaticValues
@@ -29,7 +28,7 @@ from syncd.history.audited_vault import AuditedVault
 from syncd.history.overwritten_bytes import OverwrittenBytes
 from syncd.history.unlogged_changes import UnloggedChanges
 from syncd.indexes.build_inputs import build_in_use
-from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings, ScopeIndex
+from syncd.indexes.index_builds import IndexBuilds, ScopeIndex
 from syncd.jobs.queue import Queue
 from syncd.settings.settings import Settings
 from syncd.sharing.shares import Shares
@@ -114,7 +113,7 @@ def open_parts(
     repo = Repository(settings.vault.path)
     perspectives, shares = Perspectives(ledger), _open_shares(settings, ledger)
     builds = stack.enter_context(
-        closing(IndexBuilds(state / "index", embedder, _index_build_settings(settings, perspectives.of), later=later))
+        closing(IndexBuilds(state / "index", embedder, settings.index, perspectives=perspectives.of, later=later))
     )
     captures = builds.scopes["captures"]
     edits = HandEdits(ledger, audit, repo, vault)
@@ -266,11 +265,6 @@ def _open_queue(settings: Settings, ledger: Ledger, audit: AuditLog) -> Queue:
     except Unavailable as error:  # for example a full disk: the next start tries again
         log.warning("could not settle the jobs that were running when the daemon stopped: %s", error.message)
     return queue
-
-
-def _index_build_settings(settings: Settings, perspectives: Looks) -> IndexBuildSettings:
-    index = settings.index
-    return IndexBuildSettings(index.uri, index.storage_options, index.chunk_tokens, index.chunk_overlap, perspectives)
 
 
 def _make_embedder(settings: Settings, *, start: bool) -> Embedder:

@@ -10,7 +10,7 @@ import logging
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, get_args
@@ -19,7 +19,6 @@ from index.encoders.embedder import Embedder
 from index.errors import IndexUnusable, Unavailable
 from index.model import Scope
 from index.names import pluralize
-from index.observations.perspectives import DEFAULTS
 from index.scope.index import Index
 from index.scope.integrity_check import store_uris
 from index.scope.reader import Looks
@@ -28,6 +27,7 @@ from index.storage.store_opening import discard
 from index.text.chunking import chunk_sizes
 from syncd.indexes.build_inputs import BuildInputs, build_in_use, encoder_to_recall, read_made, write_made
 from syncd.indexes.shared_index import SHARED, SharedIndex, SharedIndexPlace
+from syncd.settings.settings import IndexSettings
 from syncd.state.folder import write_private
 
 log = logging.getLogger(__name__)
@@ -85,23 +85,15 @@ class Build:
             index.close()
 
 
-@dataclass(frozen=True, slots=True)
-class IndexBuildSettings:
-    """Sets where chunks are stored, and how notes are split."""
-
-    uri: str = ""  # "" = in the state folder
-    options: Mapping[str, str] = field(default_factory=dict)
-    tokens: int | None = None  # per chunk; None = the model's window
-    overlap: int | None = None
-    perspectives: Looks = lambda _: DEFAULTS
-
-
 class IndexBuilds:
     """Holds the build in use. `scopes` stay the same objects; the indexes in them change with `switch`."""
 
-    def __init__(self, root: Path, embedder: Embedder, settings: IndexBuildSettings, *, later: bool = False) -> None:
+    def __init__(
+        self, root: Path, embedder: Embedder, settings: IndexSettings, *, perspectives: Looks, later: bool = False
+    ) -> None:
         """Open the build in use; with `later`, stores open at their first use, and a missing index is not begun."""
         self._root, self._embedder, self._settings, self._later = root, embedder, settings, later
+        self._perspectives = perspectives
         self._switching = threading.Lock()
         self._retired: list[tuple[float, Build | Embedder]] = []
         self._making: Build | None = None
@@ -338,7 +330,7 @@ class IndexBuilds:
         ready = self._embedder.state == "ready"
         dimensions, window = (self._embedder.dimensions, self._embedder.max_tokens) if ready else NO_ENCODER
         identity = self._embedder.identity if ready else ""
-        cut = chunk_sizes(window, self._settings.tokens, self._settings.overlap)
+        cut = chunk_sizes(window, self._settings.chunk_tokens, self._settings.chunk_overlap)
         return BuildInputs(identity, dimensions, cut, self._embedder.chosen if ready else None)
 
     def _open_current(self) -> Build | None:
@@ -417,11 +409,11 @@ class IndexBuilds:
         """Return what all indexes of a build have in common."""
         return {
             "uri": self._uri(folder),
-            "options": self._settings.options,
+            "options": self._settings.storage_options,
             "dimensions": inputs.dimensions,
             "sizes": inputs.sizes,
             "made_by": inputs.made_by,
-            "perspectives": self._settings.perspectives,
+            "perspectives": self._perspectives,
         }
 
     def _shared_place(self, build: Build) -> SharedIndexPlace:
@@ -430,7 +422,7 @@ class IndexBuilds:
         def open_index(embedder: Embedder) -> Index:  # it holds no index
             return Index(SHARED, folder, embedder=embedder, **arguments)
 
-        return SharedIndexPlace(folder, arguments["uri"], self._settings.options, open_index)
+        return SharedIndexPlace(folder, arguments["uri"], self._settings.storage_options, open_index)
 
     def _name_current(self, build: Build) -> None:
         if (self._root / "current").is_dir():
@@ -441,7 +433,7 @@ class IndexBuilds:
         if self._settings.uri:
             for scope in (*SCOPES, SHARED):
                 for uri in store_uris(self._uri(folder), scope):
-                    discard(uri, self._settings.options)
+                    discard(uri, self._settings.storage_options)
         shutil.rmtree(folder, ignore_errors=True)
 
     def _uri(self, folder: Path) -> str:

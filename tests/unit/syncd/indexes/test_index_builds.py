@@ -10,7 +10,8 @@ import pytest
 from index.encoders.embedder import Embedder, EmbedSettings
 from syncd.indexes import index_builds
 from syncd.indexes.build_inputs import build_in_use
-from syncd.indexes.index_builds import IndexBuilds, IndexBuildSettings
+from syncd.indexes.index_builds import IndexBuilds
+from syncd.settings.settings import IndexSettings
 from tests.support.fakes import FakeEncoder, fake_embedder
 from tests.support.world import World
 
@@ -155,6 +156,6 @@ def test_a_switch_that_the_disk_refuses_leaves_the_build_in_use_and_is_repeated(
 
 def test_a_command_that_needs_no_index_leaves_none_behind(tmp_path):
     root, embedder = tmp_path / "index", fake_embedder()
-    IndexBuilds(root, embedder, IndexBuildSettings(), later=True).close()
+    IndexBuilds(root, embedder, IndexSettings(), perspectives=lambda _: (), later=True).close()
     assert [*root.iterdir()] == []
     embedder.close()
