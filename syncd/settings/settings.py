@@ -10,7 +10,7 @@ import tomllib
 from codecs import BOM_UTF8
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -272,31 +272,16 @@ class Settings:
         return EmbedSettings(threads=self.embed_section.threads, passage=self.index.chunk_tokens or 0, **arguments)
 
 
+FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
+_DEFAULTS: dict[str, Any] = {part.name: part.default_factory for part in fields(Settings)}
 SECTIONS: dict[str, type[Any]] = {
     "vault": VaultSettings,
-    "server": ServerSettings,
-    "page": PageSettings,
-    "mcp": McpSettings,
-    "embed": EmbedSection,
-    "index": IndexSettings,
-    "search": SearchSettings,
-    "sync": SyncSettings,
-    "enrich": EnrichSettings,
-    "log": LogSettings,
-    "audit": AuditSettings,
-    "telemetry": TelemetrySettings,
-    "limits": LimitsSettings,
-    "kb": KbSettings,
-    "access": AccessSettings,
-    "share": ShareSettings,
-    "git": GitSettings,
-    "promote": PromoteSettings,
-    "review": ReviewSettings,
-    "consolidate": ConsolidateSettings,
-    "context": ContextSettings,
-    "watch": WatchSettings,
+    **{
+        name.removesuffix("_section"): kind
+        for name, kind in _DEFAULTS.items()
+        if isinstance(kind, type) and is_dataclass(kind)
+    },
 }
-FIELDS = {"embed": "embed_section"}  # sections that have another name in Settings
 STATE = Setting("state", Path, None, "The folder for index, keys and logs of the vault. Also --state and MEMEX_STATE.")
 SHORT = {"MEMEX_VAULT": "vault.path", "MEMEX_STATE": "state"}
 
