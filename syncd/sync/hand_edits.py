@@ -77,8 +77,7 @@ class HandEdits:
         """Return whether somebody has edited this note and its properties don't show it yet.
 
         Call it after reading the note's row."""
-        edit = self._rows.get(document.path)
-        return edit is not None and document.version <= edit.version
+        return self._pending_edit(document.path, document) is not None
 
     def notice_edit(self, document: Document, stat: Stat, index: Index) -> bool:
         """Compare a note with its indexed state; return whether it must be stamped once it is quiet.
@@ -86,8 +85,9 @@ class HandEdits:
         Call it before the note is committed, so that a caller who finds the note in the index finds its edit too."""
         if document.scope != "captures" or any(defect.name == "conflict-copy" for defect in document.defects):
             return False
-        edit = self._rows.get(document.path) or self._find_edit(document, stat, index)
+        edit = self._pending_edit(document.path, document) or self._find_edit(document, stat, index)
         if edit is None:
+            self.discard(document.path)  # an update by Memex has included the edit
             return False
         path, own_id, claimed = document.path, path_id(document.path), document.claimed_id
         if not document.writable or (claimed is None and edit.id != own_id):  # perhaps half written
@@ -119,7 +119,7 @@ class HandEdits:
             self.notice_edit(parsed(raw, path, stat), stat, index)
         if edit := self._rows.get(path):
             before, after = parsed(raw, path, stat), parsed(new, path, stat)
-            if after.version > edit.version and after.updated_at == before.updated_at:
+            if before.version <= edit.version < after.version and after.updated_at == before.updated_at:
                 self._save(replace(edit, version=after.version))
 
     def stamp_properties(self, document: Document, raw: bytes, stat: Stat) -> Mapping[str, PropertyValue] | None:
@@ -178,6 +178,11 @@ class HandEdits:
 
     # Details
 
+    def _pending_edit(self, path: str, document: Document) -> Edit | None:
+        """Return the edit of the note that is or was at `path`; None if there is none, or if the note shows it as an update."""
+        edit = self._rows.get(path)
+        return edit if edit is not None and document.version <= edit.version else None
+
     def _find_edit(self, document: Document, stat: Stat, index: Index) -> Edit | None:
         """Return the edit that this note shows compared with the index; None if there is none, or it is unknown."""
         before = index.record_at(document.path)
@@ -185,7 +190,7 @@ class HandEdits:
             before = index.record(document.claimed_id, document.workspace)
             if before is not None and self._vault.stat(before.path) is not None:
                 return None  # a copy
-            if before is not None and (edit := self._rows.get(before.path)):
+            if before is not None and (edit := self._pending_edit(before.path, document)):
                 self.discard(before.path)
                 return replace(edit, path=document.path)
         if before is None:

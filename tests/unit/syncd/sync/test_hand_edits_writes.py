@@ -127,6 +127,32 @@ def test_a_write_over_an_edit_of_a_renamed_note_hides_no_edit(world, space):
     settled(world)
 
 
+@pytest.mark.parametrize("path", [PATH, PATH.replace("Mine", "Renamed")], ids=["in its place", "renamed"])
+def test_an_edit_after_an_update_that_included_an_earlier_edit_counts(world, space, path):
+    file = written(world, NOTE)
+    world.run()
+    written(world, file.read_text().replace("before", "by-hand"), at=AT + 1)
+    assert space.update_note("mine", "More.\n")[0].version == 2
+    edited = file.read_text().replace("by-hand", "by-hand-again")
+    file.unlink()
+    file = written(world, edited, path, at=AT + 2)
+    world.run()
+    assert (stamps(file), front(file)["tags"]) == ((3, iso(AT + 2)), ["by-hand-again"])
+    settled(world)
+
+
+def test_an_edit_that_an_update_included_is_not_stamped_when_a_link_is_updated_later(world, space):
+    file = written(world, NOTE)
+    written(world, LINKED, OTHER)
+    world.run()
+    written(world, file.read_text().replace("before", "by-hand"), at=AT + 1)
+    updated = space.update_note("mine", "More. See [[Captures/default/Other]].\n")[0]
+    promote_linked(world, space)
+    world.run()
+    assert stamps(file) == (3, iso(updated.updated_at))
+    settled(world)
+
+
 def test_an_edit_stays_safe_from_agents_although_a_link_is_updated_before_its_stamp(slow):
     file = written(slow, NOTE)
     written(slow, LINKED, OTHER)
