@@ -219,6 +219,16 @@ def test_no_proposal_sets_what_the_owner_decides(world):
     assert files(world) == before
 
 
+def test_no_proposal_removes_what_the_owner_decides(world):
+    world.write(PATH, NOTE.replace("---\n#", "share: true\n---\n#"))
+    world.run()
+    record = propose(world, status="done")
+    edit(world, " share: true\n", "-share: true\n", record.path)
+    error, before = refusal(world, record), files(world)
+    assert (error["code"], "'share'" in error["message"]) == ("INVALID_ARGUMENT", True)
+    assert files(world) == before
+
+
 def test_a_folder_can_not_be_chosen_and_a_dry_run_changes_nothing(world):
     record = propose(world)
     before = files(world)
@@ -286,3 +296,16 @@ def test_without_the_earlier_text_the_change_fits_where_its_lines_are(world):
     shutil.rmtree(world.vault / ".git")
     assert ask(world, "promote", ids=[record.id])["failed"] == []
     assert note_of(world) == NOTE.replace("# Plan", "# The plan").replace("line 4", "line four")
+
+
+def test_without_git_the_change_fits_where_its_lines_are(world, monkeypatch):
+    record, other = propose(world), propose(world, old="line 8\n", new="line eight\n")
+    edit(world, "# Plan\n", "# The plan\n")
+    edit(world, "line 8", "line VIII")
+    monkeypatch.setenv("PATH", str(world.state))
+    assert ask(world, "promote", ids=[record.id])["failed"] == []
+    assert "# The plan\n" in note_of(world)
+    assert "line four\n" in note_of(world)
+    assert "does not fit" in refusal(world, other)["message"]
+    ask(world, "undo", id=record.id)
+    assert "line four" not in note_of(world)

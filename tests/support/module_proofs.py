@@ -246,7 +246,6 @@ MODULES_BY_PROOF: Final[dict[str, tuple[str, ...]]] = {
     "tests/unit/syncd/promotion/test_marked_captures.py": ("syncd/promotion/destination_conflicts.py",),
     "tests/unit/syncd/promotion/test_promotions.py": (
         "syncd/promotion/plan.py",
-        "syncd/promotion/return_to_inbox.py",
         "syncd/promotion/vault_snapshot.py",
     ),
     "tests/unit/syncd/remote/test_branch_sync.py": ("syncd/remote/upstream_branch.py",),

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from index.errors import Conflict, InvalidArgument
+from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.changes.change_approval import APPLY, ChangePlans
 from syncd.history.change_journal import Entry, note_step
 from syncd.vault.vault import Vault
@@ -24,9 +24,10 @@ def plan_undo(tmp_path):
     plans = ChangePlans(vault, "Captures", lambda _, __: None)
     entry = Entry(1, APPLY, "c1", "done", CHANGE, NOTE, "you", 0, "", "{}")
 
-    def plan(before, after, now):
-        (tmp_path / NOTE).write_bytes(now)
-        return plans.plan_return(entry, [note_step(NOTE, before, after), note_step(CHANGE, b"A change.\n", None)])
+    def plan(before, after, now, proposal=b"A change.\n"):
+        if now is not None:
+            (tmp_path / NOTE).write_bytes(now)
+        return plans.plan_return(entry, [note_step(NOTE, before, after), note_step(CHANGE, proposal, None)])
 
     yield plan
     vault.close()
@@ -42,6 +43,24 @@ def undone(plan_undo):
 def test_a_proposal_returns_under_a_name_that_is_free_on_every_system(plan_undo, tmp_path, name):
     (tmp_path / "Captures/work" / name).write_text("mine")
     assert plan_undo(b"a\n", b"b\n", b"b\n").target == "Captures/work/Change 2.md"
+
+
+@pytest.mark.parametrize("tick", ["promote", "Promote"])
+def test_a_proposal_returns_without_its_tick_and_the_problem_that_it_had(plan_undo, tick):
+    proposal = f"---\nid: c1\n{tick}: true\npromote_problem: the note has changed\n---\nA change.\n".encode()
+    first = plan_undo(b"a\n", b"b\n", b"b\n", proposal).steps[0]
+    assert first.after == f"---\nid: c1\n{tick}: false\n---\nA change.\n".encode()
+
+
+def test_nothing_returns_to_a_workspace_that_is_gone(plan_undo, tmp_path):
+    (tmp_path / "Captures/work").rmdir()
+    with pytest.raises(Conflict, match="the workspace 'work' no longer exists"):
+        plan_undo(b"a\n", b"b\n", b"b\n")
+
+
+def test_a_change_of_a_note_that_is_gone_stays_applied(plan_undo):
+    with pytest.raises(NotFound, match=r"'Plan\.md' does not exist any more"):
+        plan_undo(b"a\n", b"b\n", None)
 
 
 @pytest.mark.parametrize(

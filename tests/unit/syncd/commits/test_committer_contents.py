@@ -15,7 +15,7 @@ import pytest
 from index.document_ids import sha256
 from syncd.commits import commit_builder, committer
 from syncd.commits.commit_builder import CommitBuilder
-from syncd.commits.commit_selection import LINE_END, ODD, REFUSED
+from syncd.commits.commit_selection import LINE_END, MARKERS, ODD, REFUSED, SECRET
 from tests.support.commit_crash import A, B, git
 from tests.support.sample_secrets import SECRETS
 
@@ -57,6 +57,39 @@ def test_a_secret_in_a_note_that_is_not_small_stays_local(rig):
     assert set(rig.commits.kept) == {A}
 
 
+def test_a_secret_that_an_agent_adds_to_a_committed_capture_stays_local(rig):
+    rig.agent(A, "one\n")
+    assert rig.commits.flush() == 1
+    rig.agent(A, f"token {SECRETS['github-token']}\n")
+    assert (rig.commits.flush(), rig.commits.kept) == (0, {A: f"{SECRET} (github-token)"})
+    assert rig.held(A) == b"one\n"
+
+
+@pytest.mark.parametrize("name", ["Tokens.md", f"{SECRETS['github-token']}.md"])
+def test_what_memex_changes_in_a_note_is_committed_with_the_secret_that_its_owner_committed(rig, name):
+    rig.person(name, f"token {SECRETS['github-token']} of [[Old]]\n")
+    rig.git("add", "-A")
+    rig.git("commit", "-qm", "mine")
+    changed = f"token {SECRETS['github-token']} of [[New]]\n"
+    rig.agent(name, changed)
+    assert (rig.commits.flush(), rig.commits.kept) == (1, {})
+    assert rig.held(name) == changed.encode()
+
+
+def test_an_unfinished_merge_of_a_note_of_the_vault_stays_local(rig):
+    rig.agent("Note.md", "<<<<<<< a\nx\n=======\ny\n>>>>>>> b\n")
+    assert (rig.commits.flush(), rig.commits.kept) == (0, {"Note.md": MARKERS})
+
+
+def test_a_capture_whose_removal_a_person_staged_too_is_removed(rig):
+    rig.agent(A, "one\n")
+    rig.commits.flush()
+    rig.git("rm", "-q", "--cached", A)
+    rig.agent(A, None)
+    assert (rig.commits.flush(), rig.commits.kept) == (1, {})
+    assert (rig.held(A), rig.status()) == (None, [])
+
+
 def test_equal_large_files_are_all_committed_even_if_a_filter_refuses_another_file(rig, tmp_path):
     def store(path, raw):
         source = tmp_path / "large"
@@ -94,6 +127,21 @@ def test_a_file_that_changes_before_it_is_read_stays_out_of_a_commit(rig, monkey
     monkeypatch.setattr(CommitBuilder, "read_blobs", edited_first)
     assert rig.commits.commit({A: sha256(b"one two\n"), B: sha256(b"b\n")}, "Promote\n")
     assert (rig.held(A), rig.held(B)) == (None, b"b\n")
+
+
+def test_a_file_that_changes_before_it_is_read_is_committed_once_it_is_as_memex_wrote_it(rig, monkeypatch):
+    rig.agent(A, "one two\n")
+    blobs = CommitBuilder.read_blobs
+
+    def edited_first(builder, paths):
+        rig.person(A, "half of an edit")
+        return blobs(builder, paths)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(CommitBuilder, "read_blobs", edited_first)
+        assert rig.commits.flush() == 0
+    rig.person(A, "one two\n")
+    assert (rig.commits.flush(), rig.held(A)) == (1, b"one two\n")
 
 
 def test_modes_are_kept_and_links_are_never_committed(rig):
