@@ -145,6 +145,17 @@ def test_a_change_of_the_same_lines_is_a_conflict_that_shows_all_three(world):
     assert "line four" in note_of(world), "the conflict is solved, and the tick counts"
 
 
+def test_a_conflict_in_a_note_with_line_ends_of_windows_shows_all_three_too(world):
+    note = NOTE.replace("\n", "\r\n").encode()
+    world.write(PATH, note)
+    world.run()
+    record = propose(world)
+    world.write(PATH, note.replace(b"line 4", b"line IV"))
+    world.run()
+    view = refusal(world, record)["details"]["view"]
+    assert view == "<<<<<<< now\nline IV\n||||||| before\nline 4\n=======\nline four\n>>>>>>> proposed"
+
+
 def test_undo_keeps_what_was_written_since_or_refuses(world):
     record = propose(world)
     ask(world, "promote", ids=[record.id])
@@ -229,6 +240,14 @@ def test_no_proposal_removes_what_the_owner_decides(world):
     assert files(world) == before
 
 
+def test_no_proposal_makes_the_properties_of_a_note_unreadable(world):
+    record = propose(world, status="done")
+    edit(world, "+status: done\n", "+status: [done\n", record.path)
+    error, before = refusal(world, record), files(world)
+    assert (error["code"], "can't be read" in error["message"]) == ("INVALID_ARGUMENT", True)
+    assert files(world) == before
+
+
 def test_a_folder_can_not_be_chosen_and_a_dry_run_changes_nothing(world):
     record = propose(world)
     before = files(world)
@@ -296,6 +315,17 @@ def test_without_the_earlier_text_the_change_fits_where_its_lines_are(world):
     shutil.rmtree(world.vault / ".git")
     assert ask(world, "promote", ids=[record.id])["failed"] == []
     assert note_of(world) == NOTE.replace("# Plan", "# The plan").replace("line 4", "line four")
+
+
+def test_without_the_earlier_text_a_line_that_names_no_place_is_not_inserted(world):
+    record = propose(world)
+    edit(world, "@@ -", "@@ -0,0 +1 @@\n+Mine.\n@@ -", record.path)
+    edit(world, "# Plan\n", "# The plan\n")
+    shutil.rmtree(world.state / "past")
+    shutil.rmtree(world.vault / ".git")
+    before = files(world)
+    assert "names no line of the note" in refusal(world, record)["message"]
+    assert files(world) == before
 
 
 def test_without_git_the_change_fits_where_its_lines_are(world, monkeypatch):

@@ -6,6 +6,7 @@ import shutil
 
 import pytest
 
+from index.document_ids import sha256
 from index.errors import Conflict, InvalidArgument, NotFound
 from syncd.changes.change_approval import APPLY, ChangePlans
 from syncd.history.change_journal import Entry, note_step
@@ -43,6 +44,14 @@ def undone(plan_undo):
 def test_a_proposal_returns_under_a_name_that_is_free_on_every_system(plan_undo, tmp_path, name):
     (tmp_path / "Captures/work" / name).write_text("mine")
     assert plan_undo(b"a\n", b"b\n", b"b\n").target == "Captures/work/Change 2.md"
+
+
+def test_another_change_than_the_one_that_the_owner_saw_is_not_applied(tmp_path):
+    (tmp_path / "Captures/work").mkdir(parents=True)
+    (tmp_path / CHANGE).write_bytes(b"Another change.\n")
+    plans = ChangePlans(Vault(tmp_path), "Captures", lambda _, __: None)
+    with pytest.raises(Conflict, match="not the one that was shown"):
+        plans.plan(CHANGE, shown=sha256(b"A change.\n"))
 
 
 @pytest.mark.parametrize("tick", ["promote", "Promote"])
