@@ -247,4 +247,4 @@ def test_what_is_indexed_is_read_with_the_collections_that_are_known():
         for call in (node for node in ast.walk(ast.parse(file.read_text("utf-8"))) if isinstance(node, ast.Call)):
             if isinstance(call.func, ast.Name) and call.func.id == "parse":
                 unaware |= set() if "collections" in {one.arg for one in call.keywords} else {file.name}
-    assert unaware == {"backfill.py", "node_summaries.py"}
+    assert unaware == {"backfill.py", "link_updates.py", "node_summaries.py"}
