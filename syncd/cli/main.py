@@ -8,6 +8,7 @@ import gc
 import os
 import sys
 from collections.abc import Sequence
+from types import ModuleType
 from typing import NoReturn
 
 import click
@@ -121,3 +122,13 @@ def run_command(words: Sequence[str]) -> int:
 
 def _is_serving(words: Sequence[str]) -> bool:
     return next((word for word in words if word in memex.commands), "") in SERVING
+
+
+class _Program(ModuleType):
+    """Make this module callable for the script `memex` of an older install, which imports the name `main` from the package."""
+
+    def __call__(self) -> NoReturn:
+        main()
+
+
+sys.modules[__name__].__class__ = _Program
