@@ -144,12 +144,16 @@ def _announce(
             "Lines to paste, with a key that works only for demos. The key is shown only now, and later demos accept it too.\n\n"
             f"Claude Code:\n  {paste_text(CLIENTS['claude-code'], lines, '')}\n\n{http_lines(lines)}"
         )
+
+    def keep() -> None:
+        if chosen.server.port and (is_named if address else reaches_stdout()):
+            _keep_address(DemoAddress(port, key))
+
     if as_json:
         print_address_json(chosen, ready, shown_key)
+        keep()
     else:
-        print_connect_help(chosen, ready, QUERY, connection)
-    if chosen.server.port and (is_named if address else reaches_stdout()):
-        _keep_address(DemoAddress(port, key))
+        print_connect_help(chosen, ready, QUERY, connection, shown=keep)
 
 
 @contextmanager

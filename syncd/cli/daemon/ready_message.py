@@ -6,6 +6,7 @@ import json
 import shlex
 import urllib.error
 import urllib.request
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +57,17 @@ def print_summary(chosen: Settings, ready: Ready) -> None:
     print_message(f"memex: ready: {counts}{attention}")
 
 
-def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connection: str = "") -> None:
-    """Print the address, how to connect, and a search with its answer. `connection`: further text on connecting."""
+def print_connect_help(
+    chosen: Settings,
+    ready: Ready,
+    query: str = "",
+    connection: str = "",
+    *,
+    shown: Callable[[], object] = lambda: None,
+) -> None:
+    """Print the address, how to connect, and a search with its answer.
+
+    `connection`: further text on connecting. `shown` is called once that is printed, because the search may wait for long."""
     key = ready.key_file.read_text().strip()
     query = query or newest_capture_name(chosen) or _newest_note(chosen.vault.path)[1] or ANY
     try:
@@ -66,6 +76,7 @@ def print_connect_help(chosen: Settings, ready: Ready, query: str = "", connecti
             f"Agents see only the folder {chosen.vault.inbox}, none of your other notes.\n"
         )
         print_while_serving("\n\n".join(part for part in (connection, connect_text(memex_command(chosen))) if part))
+        shown()
         if not ready.first_listing(PATIENCE_S):
             print_message("memex: still indexing; the search below covers the notes indexed so far")
         print_while_serving(f"\nA live search: {query!r}\n")

@@ -68,6 +68,18 @@ def test_a_demo_shows_its_own_key_the_first_time_alone(world, ready, capfd, tmp_
     assert demo.read_address(file) == replace(address, port=3), "the port that was named"
 
 
+def test_an_address_that_is_shown_is_kept_before_the_notes_are_indexed(world, ready, capfd, tmp_path, monkeypatch):
+    """That takes a while, and a demo that ends meanwhile has shown lines to paste."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home"))
+    file = demo.state_home(os.environ) / demo.ADDRESS
+    kept = []
+    indexing = SimpleNamespace(**vars(ready) | {"first_listing": lambda *_: kept.append(demo.read_address(file))})
+    settings = replace(world.app.settings, server=replace(world.app.settings.server, port=1))
+    demo._announce(settings, indexing, None, DEMO_KEY)
+    assert DEMO_KEY in capfd.readouterr().out
+    assert kept == [demo.DemoAddress(1, DEMO_KEY)]
+
+
 @pytest.mark.parametrize("stdout", ["closed", "a pipe without a reader"])
 @pytest.mark.parametrize("as_json", [True, False])
 def test_a_key_that_nobody_could_see_is_shown_by_the_next_demo(world, ready, tmp_path, monkeypatch, stdout, as_json):
