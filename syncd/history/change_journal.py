@@ -366,9 +366,13 @@ class ChangeJournal:
                 raise NotFound(f"there is no file at {twin}")
             vault.create_from_file(path, vault.root / twin, now, again=True)
         elif twin:
-            if self._digest(twin) != was:
+            current = vault.digest_file(path)
+            if current.digest != was:
+                raise Conflict(f"{path} has changed meanwhile")
+            if self._digest(twin) != was:  # last, because reading a large file takes seconds
                 raise Conflict(f"{twin} is not the copy of {path}, so {path} may be the only one")
-            vault.remove_file(path, digest=was)
+            with vault.removing(path, current):
+                pass
         elif not now:
             vault.remove(path, digest=was)
         elif was:

@@ -456,3 +456,24 @@ def test_a_move_is_not_planned_again_before_its_rollback_has_ended(world, monkey
     assert decided == [1]
     promotions.finish_pending()
     assert [place for place in (*NOTE_PATHS, "Notes/N 2.md") if text(world, place)] == ["Notes/N.md"]
+
+
+def test_a_moved_file_stays_at_its_old_path_if_its_copy_vanishes_while_it_is_read(world, monkeypatch):
+    """Reading a large file takes seconds, in which a person may delete the copy."""
+    old, new = "Captures/default/Files/film.mp4", "Films/film.mp4"
+    journal, vault = world.app.services.promotions.journal, world.app.opened.vault
+    for path in (old, new):
+        world.write(path, "the only one")
+    reads = []
+
+    def read(path, *rest):
+        digest = type(vault).digest_file(vault, path, *rest)
+        reads.append(path)
+        if reads.count(old) == 2:
+            (world.vault / new).unlink(missing_ok=True)
+        return digest
+
+    monkeypatch.setattr(vault, "digest_file", read)
+    with pytest.raises(Conflict):
+        journal.roll_forward(move_steps(old, new, sha256(b"the only one"))[1:])
+    assert (world.vault / old).read_text() == "the only one"
