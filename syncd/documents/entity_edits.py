@@ -329,5 +329,6 @@ def _check(text: str, says: Sequence[Observation], states: Collection[Statement]
     numbered = NumberedObservations(parse_page(split(text)[1]), 0)
     if numbered.given or numbered.observations != tuple(says) or set(find_statements(numbered.page)) != set(states):
         raise Conflict(
-            "Memex can't change the note here: it has an unclosed code block or comment, or a list that is not plain"
+            "Memex can't change the note here: it has an unclosed code block or comment, a list that is not plain, or many fields "
+            "inside each other; its owner must repair it"
         )

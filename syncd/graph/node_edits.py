@@ -322,9 +322,11 @@ def check_size(name: str, text: str) -> str:
 
 @contextmanager
 def _explaining_defects(vertex: Vertex) -> Iterator[None]:
-    """Turn errors about properties that can't be changed into a Conflict that names the note."""
+    """Let a Conflict name the note, which may be another than the caller's; errors about properties become one."""
     try:
         yield
+    except Conflict as error:
+        raise Conflict(f"{vertex.name!r}: {error.message}", **error.details) from error
     except FrontmatterError as error:
         raise Conflict(
             f"the properties of {vertex.name!r} can't be changed: {error}; its owner must repair them"
