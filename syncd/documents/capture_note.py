@@ -12,7 +12,7 @@ from index.errors import InvalidArgument, ResourceExhausted
 from index.model import COLLECTIONS
 from index.names import fold, note_name
 from index.query import tag_of
-from index.text.sentences import ELLIPSIS, plain_text, split_line
+from index.text.sentences import ELLIPSIS, cut_cleaned, plain_text, split_line
 from index.text.words import detect_language
 from index.topics.sentence_shortening import shorten_sentence
 from syncd.documents.file_names import free_name
@@ -45,7 +45,7 @@ def title_of(content: str) -> str:
 
     A line that is too long for a file name is cut to its first sentence, or at the end of a clause."""
     for line in content.splitlines()[:50]:
-        words = redact(_MARKUP.sub("", line)[:_READ])
+        words = _read_words(_MARKUP.sub("", line))
         plain = plain_text(words)
         if not any(map(str.isalnum, plain)):
             plain = _SCHEME.sub("", words)  # an address, and nothing else
@@ -53,6 +53,12 @@ def title_of(content: str) -> str:
         if any(map(str.isalnum, file_name(plain))):
             return _shorten_title(plain)
     return ""
+
+
+def _read_words(line: str) -> str:
+    """Return the beginning of `line` without secrets, and without a word that is cut: it may be part of a secret that markup hides."""
+    words = cut_cleaned(line, _READ, redact)
+    return words if len(line) <= _READ else words.rpartition(" ")[0] or words
 
 
 def _shorten_title(title: str) -> str:

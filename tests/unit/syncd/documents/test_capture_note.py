@@ -95,6 +95,16 @@ def test_a_secret_that_markup_interrupts_is_in_no_title(joint):
     assert automatic_title(f"# The *key* {token} & more", 0) == "The key github-token & more"
 
 
+@pytest.mark.parametrize(
+    "token", ["ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5", "ghp_**aB3dE5gH7jK9**mN1pQ3sT5vW7yZ9bC1dF3hJ5"]
+)
+@pytest.mark.parametrize("long", [1950, 1960, 1970, 1980])
+def test_no_part_of_a_secret_at_the_end_of_what_is_read_is_in_a_title(token, long):
+    title = title_of(f"Report https://x.org/{'a' * long} {token}")
+    assert title.startswith("Report")
+    assert "ghp_" not in title
+
+
 def test_a_name_in_use_gets_a_number():
     taken = {fold("Rover"), fold("Rover 2")}
     assert free_name("rover", 0, taken.__contains__) == "rover 3"
