@@ -37,6 +37,7 @@ def test_a_secret_is_found_and_no_character_of_it_is_kept(rule, around):
         pytest.param("private-key", "-----BEGIN PGP PRIVATE KEY BLOCK-----\n\nlQ", id="a PGP key"),
         pytest.param("assigned-secret", "API_KEY = 'k9f3Jd02mQz81LxPw7Ta'", id="in code"),
         pytest.param("assigned-secret", "password: 8f14e45fceea167a5a36dedd4bea2543", id="in YAML"),
+        pytest.param("assigned-secret", "password:: 8f14e45fceea167a5a36dedd4bea2543", id="in an inline field"),
         pytest.param("assigned-secret", '"client_secret": "Zx9-Qw3_Er7.Ty1~Ui5"', id="in JSON"),
         pytest.param("assigned-secret", "Authorization: Bearer 9aX3kQ7zLm2Pv8Rt", id="in a header"),
         pytest.param("url-password", "git clone https://bot:hunter2zz@git.example.org/x.git", id="in an address"),
