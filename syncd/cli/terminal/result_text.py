@@ -41,7 +41,13 @@ NEVER_KEPT: Final = "Memex keeps no version of a note from before its own additi
 SNIPPET = 280  # characters of a passage, about three lines
 _PAGE_OR_LINE_START = re.compile("[\f\r]")
 _BLOCK_MARKS = re.compile(r"[ \t]*(?:>[ \t]?)*(#{1,6}[ \t]+|[-*+][ \t]+(?:\[.\][ \t]+)?)?")
-_EMPHASIS = re.compile(r"\*\*|==|(?<!\w)__|__(?!\w)")
+# Code, which keeps its marks, or a pair of marks around text: a == b, f(**kwargs) and __init__ have none.
+_EMPHASIS = re.compile(
+    r"(?<!`)(`+)(?!`).{1,1000}?(?<!`)\1(?!`)"
+    r"|(?<![A-Za-z0-9=*!<>])(\*\*|==)(?=[^\s=])((?:(?!\2).){1,300})(?<=[^\s=])\2(?![A-Za-z0-9=])"
+)
+_FENCES = ("```", "~~~")
+_RULE = "|-=:*_ "  # characters of a line between parts or rows
 _STYLE = re.compile("(\x1b\\[[0-9]{1,2}m)")
 _OUR_STYLES = frozenset({BOLD, DIM, CYAN, RESET, GREEN, YELLOW, RED})
 
@@ -67,13 +73,17 @@ def flatten_passage(text: str, heading: str) -> str:
 
     A dot stands between headings, list items and what follows them."""
     parts: list[str] = []
-    mark, apart = "", False
+    mark, apart, fence = "", False, ""
     for raw in text.splitlines():
-        marks = _BLOCK_MARKS.match(raw)
-        bare = _EMPHASIS.sub("", raw[marks.end() :] if marks else raw).strip()
-        if not bare or bare.startswith(("```", "~~~")):
+        marks = None if fence else _BLOCK_MARKS.match(raw)
+        bare = raw[marks.end() :].strip() if marks else raw.lstrip("> \t").rstrip()
+        if bare.startswith(fence or _FENCES):
+            apart, fence = True, "" if fence else bare[:3]
+            continue
+        if not bare.strip("" if fence else _RULE):
             apart = True
             continue
+        bare = bare if fence else _EMPHASIS.sub(lambda match: match[3] or match[0], bare)
         before, mark = mark, (marks[1] or "" if marks else "")
         if mark.startswith("#") and not parts and bare.rstrip("# ") == heading.rpartition(" > ")[2]:
             mark = ""

@@ -65,6 +65,16 @@ def test_a_hit_shows_score_path_heading_and_passage():
         ("```py\na = 1\n```\n1. One\n2. Two", "a = 1 1. One 2. Two"),
         ("![[Albums.base]]\n\n# Sub", "![[Albums.base]] · Sub"),
         ("## Sub\n", ""),
+        (
+            "if a == b or c !== d, `x == y`, f(**kwargs) and **bold** 这是**重点**内容",
+            "if a == b or c !== d, `x == y`, f(**kwargs) and bold 这是重点内容",
+        ),
+        (
+            "```py\n# install\ndef __init__(a):\n  - a ** 2 == b ** 2\n```\n**Done**",
+            "# install def __init__(a): - a ** 2 == b ** 2 Done",
+        ),
+        ("> ```\n> a == <b>\n> ```\n> **end**", "a == <b> end"),
+        ("Calls __init__.py\n\n---\n\n| a | b |\n|---|:-:|\n| 1 | 2 |", "Calls __init__.py | a | b | | 1 | 2 |"),
     ],
 )
 def test_a_passage_is_one_line_without_marks_and_without_its_own_heading(text, shown):
