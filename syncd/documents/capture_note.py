@@ -36,23 +36,30 @@ DIFF_FENCE: Final = re.compile(r"^(`{3,})diff[ \t]*\r?\n", re.MULTILINE)  # wher
 _READ: Final = 2_000  # characters of a line; a file name takes far fewer
 LEAST_TITLE: Final = 16  # least characters of a sentence that is a title while more follows
 _SCHEME = re.compile(r"[a-z]+:(?://(?:www\.)?)?", re.IGNORECASE)
+_UNSAID: Final = ("```", "~~~", "<!--", "%%")  # a fence or a comment begins with these
 _EDGES = re.compile(r"\A[\s,;:\u2013\u2014]+|[\s,;:\u2013\u2014(\[{]+\Z")
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 
 
 def title_of(content: str) -> str:
-    """Derive a title from a capture's text, without secrets: the first line with letters or digits, in plain words; "" if none.
+    """Derive a title from a capture's text, without secrets: the first line of plain words; "" if no line has letters or digits.
 
-    A line that is too long for a file name is cut to its first sentence, or at the end of a clause."""
+    A line that is too long for a file name is cut to its first sentence, or at the end of a clause. Where no line has
+    words, the first address, image or tag is the title."""
+    instead = ""
     for line in content.splitlines()[:50]:
         words = _read_words(_MARKUP.sub("", line))
-        plain = plain_text(words)
-        if not any(map(str.isalnum, plain)):
-            plain = _SCHEME.sub("", words)  # an address, and nothing else
-        plain = _EDGES.sub("", redact(plain))
-        if any(map(str.isalnum, file_name(plain))):
+        is_unsaid = words.startswith(_UNSAID) or all(word.startswith("#") for word in words.split())
+        plain = "" if is_unsaid else _EDGES.sub("", redact(plain_text(words)))
+        if _can_name(plain):
             return _shorten_title(plain)
-    return ""
+        shown = "" if instead else _EDGES.sub("", redact(_SCHEME.sub("", words).strip("!<>[]#`~%")))
+        instead = shown if _can_name(shown) else instead
+    return _shorten_title(instead)
+
+
+def _can_name(title: str) -> bool:
+    return any(map(str.isalnum, file_name(title)))
 
 
 def _read_words(line: str) -> str:

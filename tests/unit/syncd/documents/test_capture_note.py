@@ -68,6 +68,15 @@ def test_no_text_escapes_through_a_name(title):
         pytest.param("[the manual](https://x.org/a) and `x`", "the manual and x", id="what a link shows"),
         pytest.param("https://x.org/a?b=c — two scans of the table;", "two scans of the table", id="no address"),
         pytest.param("https://www.x.org/docs/index.html", "x.org/docs/index.html", id="an address alone"),
+        pytest.param("![logo](logo.png)\n\nThe Rover", "The Rover", id="no image"),
+        pytest.param(
+            '<p align="center">\n<!-- top -->\n%%draft%%\n# Rover', "Rover", id="no tag of HTML and no comment"
+        ),
+        pytest.param("```python\nimport os\n```", "import os", id="no fence"),
+        pytest.param("#todo #work\nCall the bank", "Call the bank", id="no line of tags"),
+        pytest.param("https://x.org/a\n#later", "x.org/a", id="an address before a line of tags"),
+        pytest.param("![[scan.png]]", "scan.png", id="an image alone"),
+        pytest.param("#todo #work", "todo #work", id="tags alone"),
         pytest.param(
             "Bob's birthday is on March 3rd. He likes dark chocolate and board games (Root, Brass Birmingham).",
             "Bob's birthday is on March 3rd.",
