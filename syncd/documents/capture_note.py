@@ -27,7 +27,7 @@ from syncd.notes.front_matter import (
 )
 from syncd.notes.secret_patterns import redact
 from syncd.notes.timestamps import iso
-from syncd.vault.path_rules import TITLE_LENGTH, file_name
+from syncd.vault.path_rules import TITLE_BYTES, TITLE_LENGTH, file_name
 
 MAX_CONTENT = 1_000_000  # bytes of one capture
 MAX_SOURCE = 500  # characters
@@ -70,11 +70,12 @@ def _read_words(line: str) -> str:
 
 def _shorten_title(title: str) -> str:
     """Return `title`, or the part of its first sentence that a file name has room for."""
-    if len(title) <= TITLE_LENGTH:
+    most = min(TITLE_LENGTH, len(title.encode()[:TITLE_BYTES].decode(errors="ignore")))
+    if len(title) <= most:
         return title
     first = next((sentence for sentence in split_line(title) if len(sentence) >= LEAST_TITLE), title)
     language = detect_language(title, {}).language
-    return _EDGES.sub("", shorten_sentence(first, language, TITLE_LENGTH).removesuffix(ELLIPSIS)) or title
+    return _EDGES.sub("", shorten_sentence(first, language, most).removesuffix(ELLIPSIS)) or title
 
 
 def automatic_title(content: str, created_at: int) -> str:

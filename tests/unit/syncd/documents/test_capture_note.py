@@ -92,6 +92,11 @@ def test_no_text_escapes_through_a_name(title):
             "Wir haben beschlossen, den Abrechnungsdienst umzustellen",
             id="a long sentence in German",
         ),
+        pytest.param(
+            "昨天我们决定在新的计费服务中使用关系数据库，因为它支持行级锁定，并且我们的团队对它有更多的经验，同时也因为它的许可证比较宽松，而且社区非常活跃。",
+            "昨天我们决定在新的计费服务中使用关系数据库，因为它支持行级锁定，并且我们的团队对它有更多的经验，同时也因为它的许可证比较宽松",
+            id="a long sentence whose characters take three bytes",
+        ),
     ],
 )
 def test_the_first_line_that_says_something_is_the_title(content, title):
