@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import re
 import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
+_WORD: Final = re.compile(r"[^\W_]+")
 BEGUN: Final = 6  # minimum characters of a prefix from which a name is guessed
 
 
@@ -17,9 +19,9 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def letters_of(text: str) -> str:
-    """Return the folded letters and digits of `text`, to look for a title: it lacks the marks that a file name can't have."""
-    return "".join(filter(str.isalnum, fold(text)))
+def words_of(text: str) -> str:
+    """Return the folded words of `text` between blanks, to look for a title: it lacks the marks that a file name can't have."""
+    return f" {' '.join(_WORD.findall(fold(text)))} "
 
 
 def base_name(path: str) -> str:

@@ -70,6 +70,9 @@ def test_of_an_entity_with_very_many_facts_the_newest_count():
         pytest.param("The heat pump is loud.", "- The heat pump is loud. (2026-05-28, claude-code)", id="names itself"),
         pytest.param("It is loud.", "- It is loud. (2026-05-28, claude-code, note: Heat pump)", id="names the note"),
         pytest.param(
+            "The cheat pumps.", "- The cheat pumps. (2026-05-28, claude-code, note: Heat pump)", id="parts of words"
+        ),
+        pytest.param(
             "Heat: pump is loud.", "- Heat: pump is loud. (2026-05-28, claude-code)", id="names itself with other marks"
         ),
     ],
