@@ -38,7 +38,8 @@ if TYPE_CHECKING:
 TICK_S = 1.0  # seconds between two updates of a bar without steps
 # Names that other programs have for a command: the first of these that the group has is meant.
 OTHER_NAMES: Final[Mapping[str, tuple[str, ...]]] = {
-    **dict.fromkeys(("start", "run", "daemon"), ("serve",)),
+    **dict.fromkeys(("start", "restart", "run", "daemon"), ("serve",)),
+    **dict.fromkeys(("kill", "quit", "shutdown"), ("stop",)),
     **dict.fromkeys(("add", "new"), ("capture", "create")),
     **dict.fromkeys(("ls", "list"), ("recent", "list")),
     **dict.fromkeys(("rm", "remove", "delete"), ("delete", "remove", "revoke")),

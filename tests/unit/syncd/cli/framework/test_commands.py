@@ -336,6 +336,8 @@ def test_a_refused_option_names_its_place_if_the_command_has_it(capfd):
         (["page"], "open"),
         (["archive"], "review"),
         (["token"], "key"),
+        (["restart"], "serve"),
+        (["quit"], "stop"),
     ],
 )
 def test_the_name_that_other_programs_have_leads_to_the_command(words, near, capfd):
