@@ -8,7 +8,8 @@ import unicodedata
 from collections.abc import Iterable
 from typing import Final
 
-_WORD: Final = re.compile(r"[^\W_]+")
+_WIDE: Final = r"\u2e80-\u9fff\uf900-\ufaff"  # Chinese and Japanese, in which no blank separates words
+_WORD: Final = re.compile(rf"[{_WIDE}]|[^\W_{_WIDE}]+")
 BEGUN: Final = 6  # minimum characters of a prefix from which a name is guessed
 
 
@@ -19,8 +20,10 @@ def fold(name: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())
 
 
-def words_of(text: str) -> str:
-    """Return the folded words of `text` between blanks, to look for a title: it lacks the marks that a file name can't have."""
+def spaced_words(text: str) -> str:
+    """Return the folded words of `text` between blanks, to look for a title: it lacks the marks that a file name can't have.
+
+    Of scripts without blanks, each character counts as a word."""
     return f" {' '.join(_WORD.findall(fold(text)))} "
 
 

@@ -17,7 +17,7 @@ from typing import Final
 
 from index.errors import Unavailable
 from index.model import Document
-from index.names import words_of
+from index.names import spaced_words
 from index.text.sentences import SUMMARY, plain_text, read_prose, shorten
 from index.text.tags import FEWEST, MOST, Vectors, are_variants, key_of, to_tag, unify_spelling
 from index.text.words import SPACED, TextLanguage, Token, detect_language, tokenize
@@ -99,7 +99,7 @@ def enrich(
     content = read_prose(document, clean)
     title = "" if _UNNAMED.fullmatch(document.title) else clean(plain_text(clean(document.title)))
     titled = title and not any(
-        words_of(line).startswith(words_of(title)) for line in (*content.headings, *content.sentences[:1])
+        spaced_words(line).startswith(spaced_words(title)) for line in (*content.headings, *content.sentences[:1])
     )
     headings = ((title, *content.headings) if titled else content.headings)[:12]
     language = detect_language(" ".join((*headings, *content.sentences)), places)

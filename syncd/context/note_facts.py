@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from index.document_ids import sha256
 from index.model import Observation, Record
-from index.names import replace_surrogates, words_of
+from index.names import replace_surrogates, spaced_words
 from index.text.hidden_characters import escape_hidden
 from index.text.sentences import cut_cleaned, plain_text, shorten, split_markdown
 from index.text.tags import to_tag
@@ -63,7 +63,7 @@ class ContextFact:
     @property
     def line(self) -> str:
         """Return the line that agents get. It names the note unless the text already contains its title."""
-        note = "" if words_of(self.title) in words_of(self.text) else flatten(self.title, LONGEST_NAME)
+        note = "" if spaced_words(self.title) in spaced_words(self.text) else flatten(self.title, LONGEST_NAME)
         origin = [self.day, self.author, "out of date" if self.stale else "", f"note: {note}" if note else ""]
         return f"- {self.text} ({', '.join(filter(None, origin))})"
 
@@ -118,10 +118,10 @@ def project_key(name: str) -> str:
 
 
 def _name_and_summary(record: Record, text: str) -> str:
-    title = words_of(record.title)
-    sentences = (sentence for sentence in split_markdown(text) if words_of(sentence) != title)
+    title = spaced_words(record.title)
+    sentences = (sentence for sentence in split_markdown(text) if spaced_words(sentence) != title)
     summary = record.summary or " ".join(sentences)
-    return summary if words_of(summary).startswith(title) else f"{record.title}: {summary}"
+    return summary if spaced_words(summary).startswith(title) else f"{record.title}: {summary}"
 
 
 def _make_fact(record: Record, key: str, text: str) -> ContextFact:

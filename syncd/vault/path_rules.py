@@ -38,7 +38,7 @@ HOLES = ("title", "date", "source", "id")  # placeholders in a template for the 
 TITLE_BYTES = 200  # out of 255: leaves room for a suffix and ".md"
 TITLE_LENGTH = 80
 SUFFIX = " note"  # added to a name that has a special meaning for a system or a program
-_TIME = re.compile(r"(?<=\d):(?=\d)")  # 14:30 becomes 14.30
+_TIME = re.compile(r"(?<=\d):(?=\d\d)")  # 14:30 becomes 14.30
 _UNSAFE = re.compile(
     r'[\\/:*?"<>|#^\[\]%\x00-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2060-\u2069\ufeff\ufffe\uffff'
     "\U000e0000-\U000e007f]|[\ud800-\udfff]"

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from index.names import fold, note_name, pluralize, stem
+from index.names import fold, note_name, pluralize, spaced_words, stem
 
 
 @given(st.text(st.characters(max_codepoint=127)))
@@ -32,3 +32,16 @@ def test_the_name_of_a_note_has_neither_folder_nor_ending(path):
 )
 def test_a_count_has_its_noun_in_the_plural(count, noun, text):
     assert pluralize(count, noun) == text
+
+
+@pytest.mark.parametrize(
+    ("title", "text", "inside"),
+    [
+        ("Kubernetes pods crash", "Kubernetes: pods crash after the upgrade.", True),
+        ("API", "The map is old.", False),
+        ("\u5b89\u9759", "\u6211\u559c\u6b22\u5b89\u9759\u7684\u5730\u65b9\u3002", True),
+        ("\U0001f389", "a party", False),
+    ],
+)
+def test_a_title_is_in_a_text_whatever_marks_stand_between_its_words(title, text, inside):
+    assert (spaced_words(title) in spaced_words(text)) is inside

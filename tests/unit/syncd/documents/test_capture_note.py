@@ -32,7 +32,7 @@ from syncd.vault.path_rules import file_name, objection
         pytest.param("会議メモ 2026年", "会議メモ 2026年", id="Japanese"),
         pytest.param("🍀 luck", "🍀 luck", id="emoji"),
         pytest.param("Cafe\u0301", "Café", id="composed"),
-        pytest.param("Sync at 15:00: plan", "Sync at 15.00 plan", id="a time"),
+        pytest.param("Sync at 15:00: plan 1:1", "Sync at 15.00 plan 1 1", id="a time"),
         pytest.param("a\u00a0b", "a b", id="no-break space"),
         pytest.param("...", "", id="nothing left"),
     ],
