@@ -13,6 +13,7 @@ from index.model import COLLECTIONS
 from index.names import fold, note_name
 from index.query import tag_of
 from index.text.sentences import ELLIPSIS, cut_cleaned, plain_text, split_line
+from index.text.stopwords import word_set
 from index.text.words import detect_language
 from index.topics.sentence_shortening import shorten_sentence
 from syncd.documents.file_names import free_name
@@ -23,6 +24,7 @@ from syncd.notes.front_matter import (
     compose,
     is_publishing,
     read_properties,
+    readable_properties,
     split,
 )
 from syncd.notes.secret_patterns import redact
@@ -37,6 +39,10 @@ _READ: Final = 2_000  # characters of a line; a file name takes far fewer
 LEAST_TITLE: Final = 16  # least characters of a sentence that is a title while more follows
 _SCHEME = re.compile(r"[a-z]+:(?://(?:www\.)?)?", re.IGNORECASE)
 _UNSAID: Final = ("```", "~~~", "<!--", "%%")  # a fence or a comment begins with these
+_GENERIC: Final = word_set("""
+background context decision decisions details findings idea introduction memo note notes overview question result results summary
+task tasks thought tl;dr tldr todo update zusammenfassung notiz notizen résumé resumen 概要 要約 メモ 摘要 总结
+""")  # lines that would name many captures alike
 _EDGES = re.compile(r"\A[\s,;:\u2013\u2014]+|[\s,;:\u2013\u2014(\[{]+\Z")
 _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![\w-]{1,40}\][+-]?)+")
 
@@ -44,14 +50,15 @@ _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![
 def title_of(content: str) -> str:
     """Derive a title from a capture's text, without secrets: the first line of plain words; "" if no line has letters or digits.
 
-    A line that is too long for a file name is cut to its first sentence, or at the end of a clause. Where no line has
-    words, the first address, image or tag is the title."""
-    instead = ""
-    for line in content.splitlines()[:50]:
+    A line that is too long for a file name is cut to its first sentence, or at the end of a clause. Properties in the text
+    count only if they have a title. Where no line has words besides headings such as "Summary", the first of these, or the
+    first address, image or tag, is the title."""
+    instead, stated = "", readable_properties(content).get("title")
+    for line in (*([stated] if isinstance(stated, str) else ()), *split(content)[1].splitlines()[:50]):
         words = _read_words(_MARKUP.sub("", line))
         is_unsaid = words.startswith(_UNSAID) or all(word.startswith("#") for word in words.split())
         plain = "" if is_unsaid else _EDGES.sub("", redact(plain_text(words)))
-        if _can_name(plain):
+        if _can_name(plain) and fold(plain.rstrip(".!:")) not in _GENERIC:
             return _shorten_title(plain)
         shown = "" if instead else _EDGES.sub("", redact(_SCHEME.sub("", words).strip("!<>[]#`~%")))
         instead = shown if _can_name(shown) else instead

@@ -65,6 +65,13 @@ def test_no_text_escapes_through_a_name(title):
         pytest.param("", "", id="empty"),
         pytest.param("???", "", id="punctuation only"),
         pytest.param("今日は雨。", "今日は雨。", id="Japanese"),
+        pytest.param("## Summary\n\nThe west box needs a vent.", "The west box needs a vent.", id="no generic heading"),
+        pytest.param("**Decision:**\n- use pnpm", "use pnpm", id="no generic label"),
+        pytest.param("# Notes", "Notes", id="a generic heading alone"),
+        pytest.param(
+            "---\ndate: 2026-01-01\ntitle: West vent\n---\n# Intro", "West vent", id="a title among properties"
+        ),
+        pytest.param("---\ndate: 2026-01-01\n---\n# Intro", "Intro", id="no other properties"),
         pytest.param("[the manual](https://x.org/a) and `x`", "the manual and x", id="what a link shows"),
         pytest.param("https://x.org/a?b=c — two scans of the table;", "two scans of the table", id="no address"),
         pytest.param("https://www.x.org/docs/index.html", "x.org/docs/index.html", id="an address alone"),
