@@ -141,8 +141,8 @@ def test_a_change_by_anybody_is_told_on_every_way(rim, space, way, mode):
 @pytest.mark.parametrize("mode", MODES)
 def test_each_is_told_of_its_own_notes_by_its_own_spelling(rim, space, mode):
     other = rim.space()
-    files = [each.file_of(each.capture(f"# Note\n\nof {each.name}")["id"]) for each in (space, other)]
-    named = [note_uri(space.name, "Note.md"), f"note://{other.name}/Note.md"]
+    files = [each.file_of(each.capture(f"# Wren\n\nof {each.name}")["id"]) for each in (space, other)]
+    named = [note_uri(space.name, "Wren.md"), f"note://{other.name}/Wren.md"]
     numbers = iter(range(1_000))
 
     def edit(file):

@@ -94,7 +94,7 @@ def test_law_2_a_person_promotes(world):
     file.write_text(file.read_text().replace("---\n", "---\npromote: true\n", 1))
     world.run()
     marked.run()
-    assert (world.vault / "Notes" / file.name).exists()
+    assert (world.vault / "Notes/promote true.md").exists()  # by its title
     assert not file.exists()
 
 
