@@ -21,7 +21,7 @@ def fold(name: str) -> str:
 
 
 def spaced_words(text: str) -> str:
-    """Return the folded words of `text` between blanks, to look for a title: it lacks the marks that a file name can't have.
+    """Return the folded words of `text` between blanks, to look for a title in it: titles lack the marks that a file name can't have.
 
     Of scripts without blanks, each character counts as a word."""
     return f" {' '.join(_WORD.findall(fold(text)))} "

@@ -58,7 +58,7 @@ _UNSEEN = compile_later(
 )
 _PIECE = compile_later(r"[\U000e0000-\U000e0fff]|[^\U000e0000-\U000e0fff]+")
 _LOOSE_END = compile_later(r" (\.(?=\s|\Z)|\))")
-_JOINTS: Final = "–—:;, "  # what is left of a line whose address before them is removed
+_JOINTS: Final = "–—:;, "  # marks that begin a line once the address before them is removed
 _CLOSING: Final = ')]）»”"'
 _PARTICLE = compile_later("[はがをにでもとの]")  # Japanese
 _AND_SO_ON = compile_later(r"\b(?:etc|usw)\.$", re.IGNORECASE)

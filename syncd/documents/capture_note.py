@@ -36,7 +36,7 @@ MAX_SOURCE = 500  # characters
 CHANGE: Final = "change"  # the type of a capture that proposes the change of a shared note
 DIFF_FENCE: Final = re.compile(r"^(`{3,})diff[ \t]*\r?\n", re.MULTILINE)  # where the diff of such a capture begins
 _READ: Final = 2_000  # characters of a line; a file name takes far fewer
-LEAST_TITLE: Final = 16  # least characters of a sentence that is a title while more follows
+_LEAST_TITLE: Final = 16  # least characters of a sentence that is a title while more follows
 _SCHEME = re.compile(r"[a-z]+:(?://(?:www\.)?)?", re.IGNORECASE)
 _UNSAID: Final = ("```", "~~~", "<!--", "%%")  # a fence or a comment begins with these
 _GENERIC: Final = word_set("""
@@ -50,9 +50,9 @@ _MARKUP = re.compile(r"^(?:[>\s]|[-*+]\s(?:\[.\]\s)?|\d{1,9}[.)]\s|#{1,6}\s|\[![
 def title_of(content: str) -> str:
     """Derive a title from a capture's text, without secrets: the first line of plain words; "" if no line has letters or digits.
 
-    A line that is too long for a file name is cut to its first sentence, or at the end of a clause. Properties in the text
-    count only if they have a title. Where no line has words besides headings such as "Summary", the first of these, or the
-    first address, image or tag, is the title."""
+    A line that is too long for a file name is cut to its first sentence, or at the end of a clause. Of properties in the
+    text, only a title counts. Where no line has words besides headings such as "Summary", the first of these, or the first
+    address, image or tag, is the title."""
     instead, stated = "", readable_properties(content).get("title")
     for line in (*([stated] if isinstance(stated, str) else ()), *split(content)[1].splitlines()[:50]):
         words = _read_words(_MARKUP.sub("", line))
@@ -80,7 +80,7 @@ def _shorten_title(title: str) -> str:
     most = min(TITLE_LENGTH, len(title.encode()[:TITLE_BYTES].decode(errors="ignore")))
     if len(title) <= most:
         return title
-    first = next((sentence for sentence in split_line(title) if len(sentence) >= LEAST_TITLE), title)
+    first = next((sentence for sentence in split_line(title) if len(sentence) >= _LEAST_TITLE), title)
     language = detect_language(title, {}).language
     return _EDGES.sub("", shorten_sentence(first, language, most).removesuffix(ELLIPSIS)) or title
 

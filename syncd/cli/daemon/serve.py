@@ -159,7 +159,7 @@ def stop(timeout: float) -> None:
 
 
 def _stop_page(state: Path) -> int | None:
-    """Stop the page of this state folder, and return its process id; None if none runs."""
+    """Stop the page of this state folder, and return its process id; None if none runs, or if it has not ended in time."""
     folder, end = state / "page", time.monotonic() + 10
     pid = process_lock.holder_pid(folder)
     process = _open_process(pid or 0, folder)
@@ -167,7 +167,10 @@ def _stop_page(state: Path) -> int | None:
         control_socket.call(folder, "stop", {}, timeout=10)
     except MemexError:
         return None
-    while (process_lock.holder_pid(folder) == pid or not _is_over(process)) and time.monotonic() < end:
+    while pid and (process_lock.holder_pid(folder) == pid or not _is_over(process)):
+        if time.monotonic() > end:
+            print_message(f"memex: the page (process {pid}) has not ended yet; to end it: kill {pid}")
+            return None
         time.sleep(0.05)
     return pid
 
